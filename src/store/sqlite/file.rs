@@ -251,6 +251,14 @@ impl Place {
         self.judge(InUse::check_lately)
     }
 
+    /// Looks after something was written, so that it is known whose the files are in which this process left the store; the
+    /// next call is told what was found.
+    pub(super) fn look_again(&self) {
+        if let Err(fault) = self.judge(InUse::check) {
+            tracing::debug!(store = %self, ?fault, "found after a change");
+        }
+    }
+
     /// As [`Self::check_same`], and the bell too.
     pub(super) fn check_all(&self) -> SqliteResult<()> {
         self.judge(|used| used.check().and_then(|()| used.check_bell()))

@@ -97,12 +97,12 @@ impl SqliteStore {
         let place = Arc::new(Place::parse(url, options.longest_lease)?);
         let steps = Steps::new(place.to_string(), &STEPS, options);
         let opening = Arc::clone(&place);
-        let writer = Worker::start("soloist-write", Arc::clone(&place), timeout, move || {
+        let writer = Worker::start("soloist-write", Arc::clone(&place), timeout, true, move || {
             opening.create(timeout, &steps)
         })
         .await?;
         let opening = Arc::clone(&place);
-        let reader = Worker::start("soloist-read", Arc::clone(&place), timeout, move || {
+        let reader = Worker::start("soloist-read", Arc::clone(&place), timeout, false, move || {
             opening.open_reader(timeout)
         })
         .await?;

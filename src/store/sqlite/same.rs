@@ -276,18 +276,20 @@ impl InUse {
 
     /// As [`Self::check`], unless it was asked just now.
     pub(super) fn check_lately(&self) -> Result<(), Lost> {
-        // Before the look, which may take long.
-        let now = clock::boot();
-        if now.since(Boot(self.checked_ns.load(Ordering::Relaxed))) < CHECKED_FOR {
-            return Ok(());
-        }
-        self.check()?;
-        self.checked_ns.store(now.0, Ordering::Relaxed);
-        Ok(())
+        let checked = Boot(self.checked_ns.load(Ordering::Relaxed));
+        if clock::boot().since(checked) < CHECKED_FOR { Ok(()) } else { self.check() }
     }
 
     /// See the head of this file.
     pub(super) fn check(&self) -> Result<(), Lost> {
+        // Before the look, which may take long.
+        let now = clock::boot();
+        self.look()?;
+        self.checked_ns.store(now.0, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn look(&self) -> Result<(), Lost> {
         if let Some(why) = self.spoiled.get() {
             return Err(Lost::Spoiled(why.clone()));
         }

@@ -23,11 +23,12 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Starts a thread on the connection that `open` makes; returns when it is open.
+    /// Starts a thread on the connection that `open` makes; returns when it is open. Who writes `looks_after` what it wrote.
     pub(super) async fn start(
         name: &str,
         place: Arc<Place>,
         timeout: Duration,
+        looks_after: bool,
         open: impl FnOnce() -> SqliteResult<Connection> + Send + 'static,
     ) -> Result<Self> {
         let (work, todo) = mpsc::channel::<Work>();
@@ -44,8 +45,16 @@ impl Worker {
             if opened.send(Ok(())).is_err() {
                 return;
             }
-            while let Ok(work) = todo.recv() {
-                work(&mut db, &inside);
+            while let Ok(mut work) = todo.recv() {
+                loop {
+                    work(&mut db, &inside);
+                    let Ok(more) = todo.try_recv() else { break };
+                    work = more;
+                }
+                // Whoever asked has the answer. Should this process be killed now, what it wrote last was looked at.
+                if looks_after {
+                    inside.look_again();
+                }
             }
             inside.close(db);
         });

@@ -3,13 +3,14 @@
 //! Every combination of what and how, and the same three questions: does a second copy of the script ever act while the first one
 //! does, does the first node say what happened, and does the job run again when its remedy was followed.
 
-use std::fs::{copy, create_dir, read_dir, read_link, remove_dir_all, remove_file, rename, write};
+use std::fs::{copy, create_dir, read_dir, remove_dir_all, remove_file, rename, write};
 use std::process::Command;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::support::node::{Ground, Node};
+use crate::support::postgres::descendants;
 use crate::support::wait::{until, until_async};
 use crate::support::witness::{Witness, job, place};
 
@@ -267,28 +268,27 @@ async fn no_job_runs_twice_when_a_backup_is_restored_through_sqlite() {
     scene.witness.check();
 }
 
+/// Whether the process has not ended; one that nobody has waited for has.
+fn is_living(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with('Z'))
+}
+
 /// SQLite would lay the log over the backup, and the store would be malformed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backup_that_is_copied_over_the_main_file_of_killed_nodes_is_not_mixed_with_their_log() {
     let mut scene = Scene::begin().await;
-    // Whoever ends in order writes the log back. Stopped, the node starts no other guards in place of those that are killed.
+    // Whoever ends in order writes the log back, as a guard does that gives the lease back. Stopped, the node starts no other guards in
+    // place of those that are killed.
     scene.a.signal(Signal::SIGSTOP);
-    let store = scene.ground.path(DB);
-    let users = || -> Vec<i32> {
-        let processes = read_dir("/proc").expect("processes").flatten();
-        let pids = processes.filter_map(|one| one.file_name().to_str()?.parse().ok());
-        let opens = |pid: &i32| {
-            let fds = read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-            fds.filter_map(|fd| read_link(fd.path()).ok()).any(|file| file == store)
-        };
-        pids.filter(opens).collect()
-    };
     let node = scene.a.pid().as_raw();
-    for pid in users().into_iter().filter(|pid| *pid != node) {
-        kill(Pid::from_raw(pid), Signal::SIGKILL).expect("our own");
+    let tree = descendants(node.cast_unsigned());
+    for pid in &tree {
+        // One that was in its namespace has ended with it.
+        kill(Pid::from_raw(pid.cast_signed()), Signal::SIGKILL).ok();
     }
     scene.a.kill();
-    until("they have ended", || users().is_empty().then_some(()));
+    until("they have ended", || tree.iter().all(|pid| !is_living(*pid)).then_some(()));
     copy(scene.ground.path("older/soloist.db"), scene.ground.path(DB)).expect("copied over it");
     let refused = until("whoever comes is refused", || {
         let said = scene.ground.run(&["status"]);

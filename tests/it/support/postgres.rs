@@ -5,7 +5,7 @@
 
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -296,10 +296,12 @@ impl Drop for PostgresServer {
 }
 
 /// The processes below `pid`.
-fn descendants(pid: u32) -> Vec<u32> {
-    let children = Path::new("/proc").join(pid.to_string()).join("task").join(pid.to_string());
-    let children = std::fs::read_to_string(children.join("children")).unwrap_or_default();
-    let children: Vec<u32> = children.split_whitespace().flat_map(str::parse).collect();
+pub(crate) fn descendants(pid: u32) -> Vec<u32> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let of = |thread: std::fs::DirEntry| std::fs::read_to_string(thread.path().join("children"));
+    let children: Vec<String> = threads.flat_map(of).collect();
+    let children = children.iter().flat_map(|pids| pids.split_whitespace());
+    let children: Vec<u32> = children.flat_map(str::parse).collect();
     let below = children.iter().flat_map(|child| descendants(*child));
     let below: Vec<u32> = below.collect();
     children.into_iter().chain(below).collect()
