@@ -284,9 +284,11 @@ impl InUse {
     pub(super) fn check(&self) -> Result<(), Lost> {
         // Before the look, which may take long.
         let now = clock::boot();
-        self.look()?;
-        self.checked_ns.store(now.0, Ordering::Relaxed);
-        Ok(())
+        let looked = self.look();
+        // What one thread found, the others are told at once.
+        let checked = if looked.is_ok() { now.0 } else { 0 };
+        self.checked_ns.store(checked, Ordering::Relaxed);
+        looked
     }
 
     fn look(&self) -> Result<(), Lost> {
