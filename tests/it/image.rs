@@ -187,9 +187,11 @@ fn the_image_is_for_a_read_only_root_and_a_numeric_user() {
         let line = dockerfile.lines().find(|line| line.contains("install -d")).expect("made");
         assert!(line.contains(volume.as_str()), "{volume} is made for the user and group 0");
     }
-    for needed in
-        ["strip", "org.opencontainers.image.revision", "org.opencontainers.image.licenses"]
-    {
+    for needed in [
+        "--profile dist --features full",
+        "org.opencontainers.image.revision",
+        "org.opencontainers.image.licenses",
+    ] {
         assert!(dockerfile.contains(needed), "{needed}");
     }
     assert!(!dockerfile.contains("target=/src/target"), "a shared target is another checkout's");
