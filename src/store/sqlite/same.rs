@@ -37,7 +37,7 @@ use crate::clock;
 use crate::domain::time::Boot;
 
 /// How long a look counts: asking the kernel seven times costs as much as a transaction.
-pub(super) const CHECKED_FOR: Duration = Duration::from_millis(2);
+pub(super) const CHECKED_FOR: Duration = Duration::from_micros(500);
 
 /// The main file, the log and the index of the log, by what follows the path.
 pub(super) const SUFFIXES: [&str; 3] = ["", "-wal", "-shm"];

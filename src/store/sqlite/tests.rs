@@ -216,11 +216,7 @@ async fn a_removed_or_replaced_file_stops_every_call_until_it_is_back() {
     let away = dir.path().join("away.db");
     std::fs::rename(file(&dir), &away).unwrap();
     std::fs::write(file(&dir), "").unwrap();
-    // The last look counts for a moment.
-    let begun = crate::clock::boot();
-    while store.law().snapshot(&[]).await.is_ok() {
-        assert!(crate::clock::boot().since(begun) < Duration::from_secs(5), "it goes on");
-    }
+    until_refused(&store, "a file is replaced").await;
     for refused in [
         store.law().acquire(&ask("x")).await.err(),
         store.law().snapshot(&[]).await.err(),
@@ -236,6 +232,15 @@ async fn a_removed_or_replaced_file_stops_every_call_until_it_is_back() {
     assert_eq!(heard(&mut events).await, Some(StoreEvent::Subscribed));
     store.law().participate(&job(), &li(), true, None).await.unwrap();
     assert!(matches!(heard(&mut events).await, Some(StoreEvent::Job(_))));
+}
+
+/// The last look counts for a moment.
+async fn until_refused(store: &SqliteStore, about: &str) {
+    let begun = crate::clock::boot();
+    while store.law().snapshot(&[]).await.is_ok() {
+        let goes_on = crate::clock::boot().since(begun);
+        assert!(goes_on < Duration::from_secs(5), "{about}: not noticed");
+    }
 }
 
 /// By another process: closing a file of the store in this one gives up SQLite's locks.
@@ -264,6 +269,7 @@ async fn whatever_is_done_to_any_file_of_the_store_stops_every_call_and_is_named
                 store.law().hold(&job(), &li(), &n.to_string()).await.unwrap();
             }
             sh(&dir, &act.replace("FILE", name));
+            until_refused(&store, &format!("{act} {name}")).await;
             for refused in [
                 store.law().acquire(&ask("x")).await.err(),
                 store.law().snapshot(&[]).await.err(),
