@@ -12,7 +12,7 @@ use crate::words::Language;
 
 /// Nothing is known of any provider.
 #[derive(Clone, Default)]
-pub struct SingleSignOn;
+pub struct SingleSignOn(());
 
 impl SingleSignOn {
     /// `None`: the usual one.
