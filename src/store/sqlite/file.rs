@@ -370,6 +370,21 @@ impl Place {
         behind
     }
 
+    /// As [`Self::went_back`] for who reads: what is read is doubted at once, and the next one that writes does the rest. Begins the
+    /// reading of `tx`.
+    ///
+    /// # Errors
+    /// Those of SQLite.
+    pub(super) fn doubt_if_back(&self, tx: &Connection) -> SqliteResult<()> {
+        let Some(used) = self.opened.get() else { return Ok(()) };
+        // In this order: what is committed in between is further, and never behind.
+        let (seen, (rung, backs)) = (*lock(&self.seen), Record::mark(used.bell()));
+        if Mark::read(tx)?.is_behind(seen.0.newest(rung)) || backs != seen.1 {
+            self.doubt();
+        }
+        Ok(())
+    }
+
     /// What is said to who asked when [`Self::went_back`] was found.
     pub(super) fn older(&self) -> Fault {
         self.away(OLDER)

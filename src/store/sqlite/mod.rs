@@ -171,7 +171,7 @@ impl SqliteStore {
             .reader
             .call(move |db, place| {
                 let tx = db.transaction_with_behavior(TransactionBehavior::Deferred)?;
-                look(&tx, &Moment::now(place))
+                look(&tx, &Moment::before(place, &tx)?)
             })
             .await
     }

@@ -285,8 +285,8 @@ impl Listener {
         }
         loop {
             // Before the reading: what it says is at least so new.
-            let at = Moment::now(&self.place);
             let tx = db.transaction()?;
+            let at = Moment::before(&self.place, &tx)?;
             let rows = after(&tx, self.heard)?;
             let gap = rows.first().is_some_and(|row| row.seq != self.heard + 1);
             self.subscribers.iter_mut().for_each(|one| one.behind |= gap);

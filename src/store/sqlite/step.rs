@@ -45,6 +45,18 @@ impl Moment {
     }
 }
 
+impl Moment {
+    /// Now, before `tx` reads anything.
+    ///
+    /// # Errors
+    /// Those of SQLite.
+    pub(super) fn before(place: &Place, tx: &Connection) -> SqliteResult<Self> {
+        let now = Self::now(place);
+        place.doubt_if_back(tx)?;
+        Ok(Self { quarantine: place.quarantine(now.boot), ..now })
+    }
+}
+
 /// A transaction under way; dropped without [`Step::commit`] it has never happened.
 pub(super) struct Step<'c> {
     tx: Transaction<'c>,

@@ -285,6 +285,21 @@ async fn whatever_is_done_to_any_file_of_the_store_stops_every_call_and_is_named
     }
 }
 
+/// What was put back may not know who has a lease: nothing that it says makes a page say that nobody runs.
+#[tokio::test]
+async fn who_reads_an_older_copy_that_was_put_back_doubts_it_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir).await;
+    sh(&dir, "sqlite3 soloist.db '.backup older.db'");
+    store.law().participate(&job(), &li(), true, None).await.unwrap();
+    store.law().snapshot(&[]).await.unwrap();
+    let doubt = || store.inner.place.quarantine(crate::clock::boot());
+    assert_eq!(doubt(), Duration::ZERO);
+    sh(&dir, "sqlite3 soloist.db '.restore older.db'");
+    store.law().snapshot(&[]).await.unwrap();
+    assert!(doubt() > Duration::ZERO, "it believed what it read");
+}
+
 #[tokio::test]
 async fn another_file_at_the_path_grants_nothing_for_one_lease_and_the_same_one_at_once() {
     let dir = tempfile::tempdir().unwrap();
