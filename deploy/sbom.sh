@@ -17,6 +17,6 @@ cargo cyclonedx --version >/dev/null 2>&1 || {
     cargo install cargo-cyclonedx --locked --quiet
 }
 # It writes beside Cargo.toml, and names the file itself.
-cargo cyclonedx --format json --spec-version 1.5 --target x86_64-unknown-linux-gnu --override-filename .sbom --quiet
+cargo cyclonedx --all-features --format json --spec-version 1.5 --target x86_64-unknown-linux-gnu --override-filename .sbom --quiet
 mv -- .sbom.json "$file"
 echo "$file"

@@ -1,8 +1,8 @@
 //! The files of the store: where they are, who may read them, and whether they are still the same.
 //!
-//! Beside SQLite's own `PATH`, `PATH-wal` and `PATH-shm` there is `PATH-wake` (`record.rs`): its first bytes are written after every
-//! commit that published something or kept a lease, and for that the processes that share the store wait by inotify(7). The WAL
-//! itself would be a worse bell: it is written *before* its commit can be seen.
+//! Beside SQLite's own `PATH`, `PATH-wal` and `PATH-shm` there is `PATH-wake` (`record.rs`), the bell: its first bytes are written after
+//! every commit that published something. The processes that share the store wait for that by inotify(7), which wakes them for the other
+//! bytes as well. The WAL itself would be a worse bell: it is written *before* its commit can be seen.
 
 use std::cell::Cell;
 use std::fmt;
@@ -251,8 +251,8 @@ impl Place {
         self.judge(InUse::check_lately)
     }
 
-    /// Looks after something was written, so that it is known whose the files are in which this process left the store; the
-    /// next call is told what was found.
+    /// Checks the files once more after a change. The check writes down how the files look now: should this process be killed, the
+    /// next one compares them with that.
     pub(super) fn look_again(&self) {
         if let Err(fault) = self.judge(InUse::check) {
             tracing::debug!(store = %self, ?fault, "found after a change");
@@ -370,8 +370,8 @@ impl Place {
         behind
     }
 
-    /// As [`Self::went_back`] for who reads: what is read is doubted at once, and the next one that writes does the rest. Begins the
-    /// reading of `tx`.
+    /// As [`Self::went_back`], for a transaction that only reads: if an older copy was put back, nothing is granted and nothing is called
+    /// off for one lease. The next transaction that writes tells the other processes. This is the first reading of `tx`.
     ///
     /// # Errors
     /// Those of SQLite.
@@ -409,7 +409,7 @@ impl Place {
         }
     }
 
-    /// What is another one once somebody has rung; `None` if that is not known.
+    /// The bytes of the bell; they change when somebody rings. `None`: they cannot be read.
     pub(super) fn rung(&self) -> Option<[u8; 16]> {
         Record::rung(self.opened.get()?.bell()).ok()
     }

@@ -140,7 +140,7 @@ struct Listener {
     looked: Boot,
     /// The next look is at the files, too.
     thorough: bool,
-    /// Something else happened to the files than that somebody rang.
+    /// Another file than the bell has changed its name, its attributes, or is gone.
     touched: bool,
     /// The store could not be read at the last attempt.
     broken: bool,
@@ -250,7 +250,7 @@ impl Listener {
         }
     }
 
-    /// Whether nobody has rung since the last look, a moment ago: most often a lease was kept.
+    /// Whether nobody has rung since the last look, and that was a moment ago. Most often somebody kept a lease.
     fn heard_nothing(&mut self) -> bool {
         // Before the look: who rings from here on is heard the next time.
         let (rung, now) = (self.place.rung(), clock::boot());

@@ -15,7 +15,7 @@ use super::mark::Mark;
 use super::same::{Id, Said};
 use crate::clock;
 
-/// The bell's byte, and when it was rung: of two rings that say the same, one is new.
+/// Where the bell ends: its byte, and when it was rung, so that each ring writes other bytes.
 const RUNG: usize = 16;
 const MARK: u64 = 16;
 const KEEPS: u64 = 24;
@@ -82,7 +82,7 @@ impl Record {
         bell.write_all_at(&room, 0)
     }
 
-    /// Says that leases were kept. Nobody need hear that; inotify wakes all the same.
+    /// Writes how often leases were kept. inotify wakes the listeners for that, too; they see that nobody rang, and sleep again.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -90,7 +90,7 @@ impl Record {
         bell.write_all_at(&mark.keeps.to_le_bytes(), KEEPS)
     }
 
-    /// What is another one once somebody has rung.
+    /// The bytes of the bell. They differ from earlier ones if somebody has rung since.
     ///
     /// # Errors
     /// When it cannot be read.

@@ -51,7 +51,7 @@ impl Worker {
                     let Ok(more) = todo.try_recv() else { break };
                     work = more;
                 }
-                // Whoever asked has the answer. Should this process be killed now, what it wrote last was looked at.
+                // The callers have their answers already, so nobody waits for this.
                 if looks_after {
                     inside.look_again();
                 }
