@@ -10,6 +10,7 @@ FROM ${BUILD_IMAGE} AS build
 WORKDIR /src
 COPY Cargo.toml Cargo.lock build.rs ./
 COPY src ./src
+COPY crates ./crates
 COPY templates ./templates
 COPY static ./static
 # Cargo wants to see the file of every target that the manifest names.

@@ -69,7 +69,7 @@ pub(crate) fn of_git(at: &Path) -> Option<String> {
             println!("cargo::rerun-if-changed={path}");
         }
     }
-    for path in ["Cargo.toml", "Cargo.lock", "src", "templates", "static"] {
+    for path in ["Cargo.toml", "Cargo.lock", "crates", "src", "templates", "static"] {
         println!("cargo::rerun-if-changed={path}");
     }
     let commit =

@@ -26,29 +26,29 @@ use self::notify::Manager;
 pub use self::reload::Read;
 use self::reload::Reload;
 use self::start::{Begun, begin, go_on_when_it_is_there, greet_at_last, stay_ready, unusable};
-use crate::alerts::Alerting;
-use crate::config::{Config, Current, JobConfig};
-use crate::dispatch;
-use crate::domain::containment::Containment;
-use crate::feed::{Feed, Followed};
-use crate::guard::choice::Choice;
-use crate::guard::containment;
-use crate::guard::descriptors;
-use crate::guard::message::Nursing;
-use crate::rotation;
-use crate::runner::beat::{self, Offer};
-use crate::runner::child;
-use crate::runner::fitness;
-use crate::runner::keeper::Keeper;
-use crate::runner::leftovers::{self, Swept};
-use crate::runner::nursery::Nursery;
-use crate::runner::supervisor::{Mode, supervise};
-use crate::runner::surroundings::Surroundings;
-use crate::store::nodes::Nodes;
-use crate::store::{Options, Store};
-use crate::telemetry::Metrics;
-use crate::waiting::WaitingRoom;
-use crate::web::{Desks, Web};
+use soloist_alerts::Alerting;
+use soloist_config::{Config, Current, JobConfig};
+use soloist_desk::dispatch;
+use soloist_desk::rotation;
+use soloist_desk::waiting::WaitingRoom;
+use soloist_domain::containment::Containment;
+use soloist_guard::choice::Choice;
+use soloist_guard::containment;
+use soloist_guard::descriptors;
+use soloist_guard::message::Nursing;
+use soloist_process::telemetry::Metrics;
+use soloist_runner::beat::{self, Offer};
+use soloist_runner::child;
+use soloist_runner::fitness;
+use soloist_runner::keeper::Keeper;
+use soloist_runner::leftovers::{self, Swept};
+use soloist_runner::nursery::Nursery;
+use soloist_runner::supervisor::{Mode, supervise};
+use soloist_runner::surroundings::Surroundings;
+use soloist_store::feed::{Feed, Followed};
+use soloist_store::nodes::Nodes;
+use soloist_store::{Options, Store};
+use soloist_web::{Desks, Web};
 
 /// What a script gets of the node's own environment; everything else stays out, secrets above all.
 const PASSED_ON: [&str; 8] =
@@ -61,7 +61,7 @@ const PASSED_ON: [&str; 8] =
 /// What keeps it from starting, worded for the operator.
 pub async fn serve(asked: Config, read: Read) -> anyhow::Result<()> {
     let metrics = Metrics::global();
-    let options = store_options(&asked, crate::telemetry::observe_store_call);
+    let options = store_options(&asked, soloist_process::telemetry::observe_store_call);
     let mut signals = Signals::listen()?;
     // Before anything is opened, and before the cap of connections follows from it.
     let descriptors = descriptors::raise().context("cannot raise the limit of open files")?;
@@ -106,7 +106,7 @@ pub async fn serve(asked: Config, read: Read) -> anyhow::Result<()> {
     let current = Current::new(config.clone());
     let desks = Desks { room, work, turns: turns.clone() };
     let web = Web::new(store.clone(), feed.clone(), current.clone(), Arc::clone(&metrics), desks);
-    let (server, drain) = crate::web::serve(web, listener)?;
+    let (server, drain) = soloist_web::serve(web, listener)?;
     // The web server needs as long to begin as the store does. Clients wait until both have begun.
     drain.hold();
     let serving = tokio::spawn(server);

@@ -7,36 +7,38 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Parser as _;
+use crate::app;
+use soloist_cli::fence::FenceError;
+use soloist_cli::{self as cli, Cli, CollectArgs, Command, Failure, RunArgs, ServeArgs, TurnArgs};
+use soloist_config::{self as config, Config, Examination};
+use soloist_domain::lease::Timing;
+use soloist_domain::name::{CollectorName, NodeName, WorkerName};
+use soloist_guard::choice::Choice;
+use soloist_guard::shield;
+use soloist_process::outlet::{self, LastWords};
+use soloist_process::telemetry;
+use soloist_remote::Access;
+use soloist_runner::collect_command::{self, CollectCommand};
+use soloist_runner::entrusted::Entrusted;
+use soloist_runner::program::Program;
+use soloist_runner::run_at_node;
+use soloist_runner::run_command::{self, RunCommand};
+use soloist_runner::turn_command::{self, TurnCommand};
+use soloist_store::StoreError;
 
-use crate::cli::{self, Cli, CollectArgs, Command, Failure, RunArgs, ServeArgs, TurnArgs};
-use crate::config::{self, Config, Examination};
-use crate::domain::lease::Timing;
-use crate::domain::name::{CollectorName, NodeName, WorkerName};
-use crate::fence::FenceError;
-use crate::guard::choice::Choice;
-use crate::guard::shield;
-use crate::outlet::{self, LastWords};
-use crate::remote::Access;
-use crate::runner::collect_command::{self, CollectCommand};
-use crate::runner::entrusted::Entrusted;
-use crate::runner::program::Program;
-use crate::runner::run_at_node;
-use crate::runner::run_command::{self, RunCommand};
-use crate::runner::turn_command::{self, TurnCommand};
-use crate::store::StoreError;
-use crate::{app, telemetry};
+/// Version, commit and build in one line; a release says the commit it was built from.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("SOLOIST_BUILD"), ")");
 
 /// What `main` does.
 #[must_use]
 pub fn main() -> ExitCode {
     // Before any thread, runtime or open file of ours exists: this process may be a guard.
-    if let Some(code) = crate::guard::entry() {
+    if let Some(code) = soloist_guard::entry() {
         return exit_code(code);
     }
     outlet::tell_panics();
     let _last_words = LastWords;
-    match readable().and_then(|()| run(Cli::parse())) {
+    match readable().and_then(|()| run(cli::typed(VERSION))) {
         Ok(code) => code,
         Err(failure) => {
             failure.say();
@@ -267,7 +269,7 @@ fn inherited() -> BTreeMap<OsString, OsString> {
 
 fn fence(file: &std::path::Path, argv: &[OsString]) -> Result<ExitCode, Failure> {
     let token = variable("SOLOIST_TOKEN");
-    match crate::fence::fence(file, argv, token.as_deref()) {
+    match soloist_cli::fence::fence(file, argv, token.as_deref()) {
         Ok(code) => Ok(exit_code(code)),
         Err(error @ FenceError::Stale { .. }) => Err(Failure::Refused(error.to_string())),
         Err(error @ FenceError::NoToken(_)) => Err(Failure::Usage(error.to_string())),

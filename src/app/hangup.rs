@@ -13,7 +13,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use tokio::sync::mpsc;
 
-use crate::runner::signals;
+use soloist_runner::signals;
 
 /// What a SIGHUP asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use tokio::sync::{oneshot, watch};
 
 use super::{followed, with_real_port};
-use crate::config::{Config, Current, Examination, Problems, WithoutJobs};
-use crate::feed::Followed;
-use crate::runner::beat::Offer;
-use crate::telemetry::Metrics;
+use soloist_config::{Config, Current, Examination, Problems, WithoutJobs};
+use soloist_process::telemetry::Metrics;
+use soloist_runner::beat::Offer;
+use soloist_store::feed::Followed;
 
 /// Reads the configuration as the command line asked for it, for a node that runs with that one.
 pub type Read = Arc<dyn Fn(&Config) -> Examination + Send + Sync>;

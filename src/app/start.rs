@@ -7,19 +7,19 @@ use anyhow::Context;
 use tokio::sync::watch;
 
 use super::without_password;
-use crate::config::{Config, Current};
-use crate::domain::containment::Containment;
-use crate::domain::name::NodeName;
-use crate::domain::time::StoreTime;
-use crate::feed::{Feed, Followed};
-use crate::ops::external::unclaimed;
-use crate::outlet::STDOUT;
-use crate::runner::beat::{self, Offered};
-use crate::secrets;
-use crate::store::accounts::Accounts;
-use crate::store::jobs::Jobs;
-use crate::store::nodes::{Beat, Heard};
-use crate::store::{For, Options, Store, StoreError};
+use soloist_config::{Config, Current};
+use soloist_domain::containment::Containment;
+use soloist_domain::name::NodeName;
+use soloist_domain::time::StoreTime;
+use soloist_ops::external::unclaimed;
+use soloist_process::outlet::STDOUT;
+use soloist_runner::beat::{self, Offered};
+use soloist_secrets as secrets;
+use soloist_store::accounts::Accounts;
+use soloist_store::feed::{Feed, Followed};
+use soloist_store::jobs::Jobs;
+use soloist_store::nodes::{Beat, Heard};
+use soloist_store::{For, Options, Store, StoreError};
 
 /// How often a store is tried again that was away at the start.
 const TRY_AGAIN: Duration = Duration::from_millis(250);

@@ -1,4 +1,4 @@
-// A board (src/web/hub/board.rs): cards that differ, at most twice a second, and what stands beside them.
+// A board (crates/web/src/hub/board.rs): cards that differ, at most twice a second, and what stands beside them.
 
 import { arrange } from "./groups.js";
 import { children, fragment, morph, parse } from "./morph.js";

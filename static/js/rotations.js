@@ -1,4 +1,4 @@
-// Sources, collectors and rotations as they change, and the rings of member jobs (src/web/hub/sources.rs, rotations.rs).
+// Sources, collectors and rotations as they change, and the rings of member jobs (crates/web/src/hub/sources.rs, rotations.rs).
 
 import * as board from "./board.js";
 import { children, parse } from "./morph.js";

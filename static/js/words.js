@@ -12,7 +12,7 @@ export function say(id, a = "", b = "") {
   return (known[id] ?? id).replace("#1", a).replace("#2", b).replace("#", a);
 }
 
-/** A duration in at most two units, as src/words/moment.rs says it. */
+/** A duration in at most two units, as crates/view/src/words/moment.rs says it. */
 export function duration(milliseconds) {
   const seconds = Math.max(0, Math.floor(milliseconds / 1000));
   if (seconds < 60) return say("seconds", seconds);

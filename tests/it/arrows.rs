@@ -1,83 +1,7 @@
-//! The rooms of the house and which may use which: the table of ARCHITECTURE.md, held against the sources.
+//! What the compiler does not hold the house to. Which crate may use which stands in their `Cargo.toml`, and only there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-
-/// `room: rooms it may use`; `program`, `app`, `lib` and `main` may use all.
-const TABLE: &[(&str, &[&str])] = &[
-    ("domain", &[]),
-    ("build", &[]),
-    ("http", &[]),
-    ("sabotage", &["domain"]),
-    ("clock", &["domain", "sabotage"]),
-    ("outlet", &["clock"]),
-    ("telemetry", &["domain", "outlet"]),
-    ("config", &["domain", "build"]),
-    ("words", &["domain"]),
-    ("fence", &["domain", "sabotage"]),
-    ("store", &["domain", "clock", "sabotage", "build"]),
-    ("secrets", &["domain", "store"]),
-    ("feed", &["domain", "store", "clock"]),
-    ("waiting", &["domain", "store", "feed", "clock"]),
-    ("dispatch", &["domain", "store", "clock", "telemetry", "waiting"]),
-    ("rotation", &["domain", "store", "clock", "telemetry", "waiting"]),
-    ("leases", &["domain", "store", "config", "feed", "clock", "secrets", "waiting"]),
-    ("history", &["domain", "store", "config", "feed", "clock"]),
-    ("remote", &["http"]),
-    ("guard", &["domain", "store", "clock", "sabotage", "remote"]),
-    ("view", &["domain", "store", "config", "feed", "words", "clock"]),
-    ("alerts", &["domain", "store", "config", "feed", "view", "words", "clock", "build", "http"]),
-    ("ops", &["domain", "store", "config", "secrets", "view"]),
-    (
-        "runner",
-        &[
-            "domain",
-            "store",
-            "feed",
-            "guard",
-            "remote",
-            "clock",
-            "config",
-            "outlet",
-            "telemetry",
-            "sabotage",
-            "rotation",
-            "waiting",
-        ],
-    ),
-    (
-        "web",
-        &[
-            "domain",
-            "store",
-            "feed",
-            "config",
-            "clock",
-            "words",
-            "view",
-            "ops",
-            "telemetry",
-            "secrets",
-            "dispatch",
-            "rotation",
-            "leases",
-            "history",
-            "alerts",
-            "waiting",
-            "http",
-        ],
-    ),
-    (
-        "cli",
-        &[
-            "domain", "store", "config", "feed", "clock", "words", "view", "ops", "secrets",
-            "fence", "remote", "runner", "dispatch", "rotation", "alerts", "waiting", "outlet",
-        ],
-    ),
-];
-
-/// The composition root.
-const ROOT: [&str; 4] = ["app", "lib", "main", "program"];
 
 fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(dir).expect("the sources").flatten() {
@@ -88,17 +12,6 @@ fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
             found.push(path);
         }
     }
-}
-
-/// The room a file belongs to: the first part of its path under `src/`.
-fn room_of(file: &Path) -> String {
-    let first = file.components().next().expect("a path").as_os_str().to_string_lossy();
-    first.trim_end_matches(".rs").to_owned()
-}
-
-/// Every `room` of `crate::room` and of `crate::{room::..., other::...}` in code, comments left out.
-fn rooms_used(text: &str) -> BTreeSet<String> {
-    used_of("crate::", text)
 }
 
 fn used_of(prefix: &str, text: &str) -> BTreeSet<String> {
@@ -135,69 +48,41 @@ fn word(text: &str) -> String {
     text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
 }
 
+/// The compiler lets nobody use what a manifest does not name; this holds the manifests to the laws of the house.
 #[test]
-fn no_room_uses_another_that_the_table_does_not_give_it() {
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut files = Vec::new();
-    sources(&src, &mut files);
-    assert!(files.len() > 10, "the sources were found");
-    let mut wrong = Vec::new();
-    for file in &files {
-        let inside = file.strip_prefix(&src).expect("under src");
-        let room = room_of(inside);
-        if ROOT.contains(&room.as_str()) {
-            continue;
-        }
-        let Some((_, allowed)) = TABLE.iter().find(|(name, _)| *name == room) else {
-            wrong.push(format!("{}: room {room} is not in the table", inside.display()));
-            continue;
-        };
-        let text = std::fs::read_to_string(file).expect("a source");
-        for used in rooms_used(&text) {
-            if used != room && !allowed.contains(&used.as_str()) {
-                wrong.push(format!("{}: {room} may not use {used}", inside.display()));
+fn the_law_uses_no_crate_of_the_house_and_the_page_and_the_runner_never_meet() {
+    let uses = |room: &str| {
+        let file =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("crates").join(room).join("Cargo.toml");
+        let text = std::fs::read_to_string(file).expect("a manifest");
+        let manifest: toml::Table = text.parse().expect("TOML");
+        let named = manifest["dependencies"].as_table().expect("a table").keys();
+        named.map(|name| name.trim_start_matches("soloist-").to_owned()).collect::<BTreeSet<_>>()
+    };
+    let all = |room: &str| {
+        let (mut found, mut look) = (BTreeSet::new(), vec![room.to_owned()]);
+        while let Some(room) = look.pop() {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates").join(&room);
+            if path.exists() {
+                look.extend(uses(&room).into_iter().filter(|used| found.insert(used.clone())));
             }
         }
-    }
-    assert!(wrong.is_empty(), "{wrong:#?}");
-}
-
-#[test]
-fn the_table_is_the_one_in_the_architecture() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("ARCHITECTURE.md");
-    let page = std::fs::read_to_string(page).expect("ARCHITECTURE.md");
-    for (room, allowed) in TABLE {
-        let row = page.lines().find(|line| line.starts_with(&format!("| `{room}")));
-        let row = row.unwrap_or_else(|| panic!("ARCHITECTURE.md has no row for {room}"));
-        let cell = row.trim_end_matches('|').rsplit('|').next().expect("a last column");
-        let said: BTreeSet<&str> =
-            cell.split([',', ' ']).filter(|word| !word.is_empty() && *word != "-").collect();
-        assert_eq!(said, allowed.iter().copied().collect(), "the row of {room}");
-    }
-}
-
-#[test]
-fn the_table_has_no_circle() {
-    // Rows stand in order: each may use only what stands above it.
-    for (nth, (room, allowed)) in TABLE.iter().enumerate() {
-        for used in *allowed {
-            let above = TABLE[..nth].iter().any(|(name, _)| name == used);
-            assert!(above, "{room} uses {used}, which does not stand above it");
-        }
-    }
-    let uses = |room: &str, other: &str| {
-        TABLE.iter().any(|(name, allowed)| *name == room && allowed.contains(&other))
+        found
     };
-    assert!(
-        !uses("web", "runner") && !uses("runner", "web"),
-        "a toggle never calls the supervisor"
-    );
+    let house = |used: &BTreeSet<String>| {
+        used.iter()
+            .any(|name| Path::new(env!("CARGO_MANIFEST_DIR")).join("crates").join(name).exists())
+    };
+    assert!(!house(&uses("domain")), "{:?}", uses("domain"));
+    assert!(house(&uses("web")) && house(&uses("runner")), "manifests are read");
+    assert!(!all("web").contains("runner"), "a toggle never calls the supervisor");
+    assert!(!all("runner").contains("web"), "the runner hears of wishes through the feed alone");
 }
 
 #[test]
 fn no_files_of_guard_and_runner_use_each_other_in_a_circle() {
     for room in ["guard", "runner"] {
-        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(room);
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates").join(room).join("src");
         let mut files = Vec::new();
         sources(&dir, &mut files);
         let name = |file: &Path| file.file_stem().expect("a name").to_string_lossy().into_owned();
@@ -210,7 +95,7 @@ fn no_files_of_guard_and_runner_use_each_other_in_a_circle() {
             (own.clone(), used.filter(is_file).collect::<BTreeSet<_>>())
         };
         let mut left: BTreeMap<_, _> =
-            files.iter().filter(|file| name(file) != "mod").map(uses).collect();
+            files.iter().filter(|file| name(file) != "lib").map(uses).collect();
         assert!(left.values().any(|used| !used.is_empty()), "the imports of {room} were found");
         // Takes away whoever uses nobody who is left; a circle stays.
         while let Some(lowest) =
@@ -226,12 +111,14 @@ fn no_files_of_guard_and_runner_use_each_other_in_a_circle() {
 /// Writing to a stream of this process waits for its reader: only commands that hold no lease may do that, and who looks first.
 #[test]
 fn nobody_writes_to_a_stream_of_this_process_past_the_outlet() {
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
-    sources(&src, &mut files);
+    sources(&root.join("src"), &mut files);
+    sources(&root.join("crates"), &mut files);
     let (mut wrong, mut seen) = (Vec::new(), 0);
     for file in &files {
-        let inside = file.strip_prefix(&src).expect("under src").to_string_lossy().into_owned();
+        let inside =
+            file.strip_prefix(root).expect("under the root").to_string_lossy().into_owned();
         let text = std::fs::read_to_string(file).expect("a source");
         for line in text.lines().map(|line| line.split_once("//").map_or(line, |(code, _)| code)) {
             let writes = ["print!(", "println!(", "dbg!(", "io::stderr()", "io::stdout()"];
@@ -239,23 +126,15 @@ fn nobody_writes_to_a_stream_of_this_process_past_the_outlet() {
                 continue;
             }
             seen += 1;
-            let may = inside.starts_with("cli/") || inside.contains("tests");
-            if !may && !["outlet.rs", "guard/mod.rs"].contains(&inside.as_str()) {
+            let may = inside.starts_with("crates/cli/") || inside.contains("tests");
+            if !may
+                && !["crates/process/src/outlet.rs", "crates/guard/src/lib.rs"]
+                    .contains(&inside.as_str())
+            {
                 wrong.push(format!("{inside}: {}", line.trim()));
             }
         }
     }
     assert!(seen > 20, "the commands that print were found");
     assert!(wrong.is_empty(), "{wrong:#?}");
-}
-
-#[test]
-fn imports_are_read_from_every_shape_of_a_use() {
-    let text = "use crate::store::{Store, x};\nuse crate::{\n  domain::{job, lease},\n  feed,\n};\n\
-        fn f() -> crate::clock::Boot {} // crate::web\n//! [`crate::runner`]\n";
-    let used = rooms_used(text);
-    assert_eq!(
-        used.iter().map(String::as_str).collect::<Vec<_>>(),
-        ["clock", "domain", "feed", "store"]
-    );
 }

@@ -68,7 +68,7 @@ fn names(page: &str) -> Vec<&str> {
 
 #[test]
 fn every_test_that_a_page_names_exists() {
-    let text_of_all = sources(&["tests", "src"]);
+    let text_of_all = sources(&["tests", "crates", "src"]);
     let mut missing = Vec::new();
     for page in ["guarantees.md", "failures.md"] {
         let page = text(root().join("docs").join(page));
@@ -91,10 +91,25 @@ const MADE: [&str; 3] = ["shipped.csv", "fetch.sh", "deploy/images.env"];
 fn every_file_that_a_page_names_exists() {
     const ENDINGS: [&str; 11] =
         ["rs", "lua", "sh", "pl", "md", "awk", "csv", "sql", "html", "js", "ftl"];
-    const ROOMS: [&str; 8] =
-        ["src/", "tests/", "docs/", "examples/", "benches/", "deploy/", "static/", "templates/"];
+    const ROOMS: [&str; 9] = [
+        "crates/",
+        "src/",
+        "tests/",
+        "docs/",
+        "examples/",
+        "benches/",
+        "deploy/",
+        "static/",
+        "templates/",
+    ];
     let files = files();
-    let exists = |name: &str| files.iter().any(|file| file.ends_with(name));
+    // `web/door.rs` is a file of the room `web`.
+    let exists = |name: &str| {
+        let of_room = name.split_once('/').map(|(room, file)| format!("crates/{room}/src/{file}"));
+        files.iter().any(|file| {
+            file.ends_with(name) || of_room.as_ref().is_some_and(|name| file.ends_with(name))
+        })
+    };
     let is_made = |name: &str| MADE.iter().any(|made| Path::new(name).ends_with(made));
     let (mut looked, mut missing) = (0, Vec::new());
     for page in files.iter().filter(|file| ends_with(file, "md")) {
@@ -125,7 +140,7 @@ fn every_file_that_a_page_names_exists() {
     for line in text(root().join("ARCHITECTURE.md")).lines() {
         if let Some(room) = line.strip_prefix("| `").and_then(|rest| rest.split('`').next()) {
             looked += 1;
-            if !root().join("src").join(room).exists() {
+            if !root().join("crates").join(room).exists() {
                 missing.push(format!("ARCHITECTURE.md: the room {room}"));
             }
         }

@@ -8,9 +8,6 @@ mod clients;
 mod collect;
 mod config;
 mod conformance;
-#[expect(dead_code, reason = "the timetables and the model use the rest of it")]
-#[path = "../../src/domain/dispatch/tests/in_memory.rs"]
-mod dispatch_in_memory;
 mod docs;
 mod doctor;
 mod doors;
@@ -25,8 +22,6 @@ mod freshness;
 mod guard;
 mod histories;
 mod image;
-#[path = "../../src/domain/rotation/tests/in_memory.rs"]
-mod in_memory;
 mod kubernetes;
 mod lacking;
 mod leases;
@@ -70,6 +65,3 @@ mod terminal;
 mod turn;
 mod web;
 mod zookeeper;
-
-// What `in_memory` uses from inside the crate.
-use soloist::domain;

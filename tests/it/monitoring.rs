@@ -157,11 +157,11 @@ fn every_state_and_every_finding_has_its_place_in_the_runbook() {
 fn findings() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for file in [
-        "src/cli/doctor.rs",
-        "src/cli/outside.rs",
-        "src/store/examine.rs",
-        "src/store/redis/examine.rs",
-        "src/store/sqlite/examine.rs",
+        "crates/cli/src/doctor.rs",
+        "crates/cli/src/outside.rs",
+        "crates/store/src/examine.rs",
+        "crates/store/src/redis/examine.rs",
+        "crates/store/src/sqlite/examine.rs",
     ] {
         let source = text(file);
         for way in ["Finding::ok(", "Finding::warn(", "Finding::bad(", "let check = ", "check: "] {

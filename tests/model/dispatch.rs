@@ -17,7 +17,7 @@ use soloist::domain::lease::Token;
 use soloist::domain::name::{SourceName, Waiter};
 use soloist::domain::time::Stamp;
 
-use super::dispatch_in_memory::Store;
+use soloist::domain::dispatch::in_memory::Store;
 
 /// A promise lasts for one.
 const UNIT: Duration = PROMISE;

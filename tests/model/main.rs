@@ -14,13 +14,7 @@
 //! transitions of `domain::rotation` and `domain::dispatch`.
 
 mod dispatch;
-#[expect(dead_code, reason = "the other tests use the rest of it")]
-#[path = "../../src/domain/dispatch/tests/in_memory.rs"]
-mod dispatch_in_memory;
 mod explore;
-#[expect(dead_code, reason = "the other tests use the rest of it")]
-#[path = "../../src/domain/rotation/tests/in_memory.rs"]
-mod in_memory;
 mod rotation;
 mod rules;
 mod store;
@@ -28,8 +22,6 @@ mod world;
 
 use explore::{Found, explore};
 use rules::Rules;
-// What `in_memory` uses from inside the crate.
-use soloist::domain;
 use world::Scope;
 
 /// States that are visited for each number of faults unless `MODEL_STATES` says otherwise.

@@ -16,7 +16,7 @@ use soloist::domain::rotation::{
 };
 use soloist::domain::time::Stamp;
 
-use super::in_memory::{Store, ask};
+use soloist::domain::rotation::in_memory::{Store, ask};
 
 /// A promise lasts for one.
 const UNIT: Duration = PROMISE;

@@ -31,7 +31,7 @@ use tokio::sync::mpsc::{self, Receiver};
 use tokio::sync::oneshot;
 
 use super::{MS, blur, pass, unit};
-use crate::dispatch_in_memory as in_memory;
+use soloist::domain::dispatch::in_memory;
 
 const STEPS: usize = 120;
 const OWNERS: [&str; 2] = ["o-0", "o-1"];

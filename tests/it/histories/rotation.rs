@@ -22,7 +22,7 @@ use soloist::store::rotation::{RotationView, Rotations};
 use soloist::store::{Store, StoreError};
 
 use super::{MS, blur, pass, unit};
-use crate::in_memory;
+use soloist::domain::rotation::in_memory;
 
 const STEPS: usize = 100;
 const KINDS: [&str; 3] = ["apple", "berry", "cherry"];

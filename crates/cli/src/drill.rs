@@ -1,0 +1,182 @@
+//! `soloist drill`: crashes the holder of a job on purpose and says, step by step, how another took over.
+//!
+//! Every figure is a difference of two instants of the store's clock, and counts from the moment the order was
+//! written: the crash itself comes a little later, so no figure flatters.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::time::{sleep, timeout};
+
+use super::office::{Office, Ordered, TakeOver, is_given_back};
+use super::output::{instant, print, print_json};
+use super::watch::Watch;
+use super::{DrillArgs, Failure};
+use soloist_domain::job::RunEnd;
+use soloist_process::clock;
+use soloist_view::drill::DrillView;
+
+/// What a take-over may need beyond the lease before the drill counts as failed.
+const BEYOND_THE_LEASE: Duration = Duration::from_secs(2);
+/// A lease is seldom longer; a node does not say how long it is.
+const USUAL_LEASE: Duration = Duration::from_secs(30);
+/// A look at least this often, whatever hints were missed.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
+/// What is known of the take-over so far; milliseconds from the order.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+struct Progress {
+    released_ms: Option<u64>,
+    /// Whether the guard gave the lease back; otherwise it ran out.
+    by_guard: bool,
+    acquired_ms: Option<u64>,
+    started_ms: Option<u64>,
+    to: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    drill: DrillView,
+    from: String,
+    released_ms: Option<u64>,
+    released_by_guard: bool,
+    acquired_ms: Option<u64>,
+}
+
+/// `drill`.
+pub(super) async fn drill(office: &Office, args: &DrillArgs) -> Result<(), Failure> {
+    let name = &args.act.job;
+    // Before the order, so that nothing of what follows is missed.
+    let mut watch = Watch::start(office).await?;
+    let begun = clock::boot();
+    let (user, reason) = (args.act.user.as_deref(), args.reason.as_deref());
+    let ordered = office.drill(name, user, args.force, reason).await?;
+    let Ordered { drill, from, .. } = &ordered;
+    if !args.list.json {
+        step(0, &format!("{} ordered {from} to die (token {})", drill.by, drill.token))?;
+    }
+    let mut seen = Progress::default();
+    let limit = ordered.ttl_ms.map_or(USUAL_LEASE, Duration::from_millis) + BEYOND_THE_LEASE;
+    loop {
+        // A store, or a node, that does not answer for a moment is no reason to give up: the clock decides.
+        if let Ok(now) = office.take_over(name, drill.token).await {
+            let next = progress(&now, &ordered, &seen);
+            if !args.list.json {
+                say(&seen, &next, from)?;
+            }
+            seen = next;
+            if seen.started_ms.is_some() || (ordered.alone && seen.released_ms.is_some()) {
+                return report(now, &ordered, &seen, args.list.json);
+            }
+            if overtaken(&now, drill.token) {
+                return Err(Failure::Failed(format!(
+                    "the run on {from} ended before the order reached it: nothing was measured, try again"
+                )));
+            }
+        }
+        let left = limit.saturating_sub(clock::boot().since(begun));
+        if left.is_zero() {
+            return Err(Failure::Failed(blame(name, from, &seen, limit)));
+        }
+        match timeout(left.min(LOOK_AGAIN), watch.change()).await {
+            Ok(Ok(false)) => {
+                return Err(Failure::Failed(format!(
+                    "interrupted; the order stands: soloist status {name}"
+                )));
+            }
+            // Without a subscription the look every quarter of a second is left.
+            Ok(Err(_)) => sleep(left.min(LOOK_AGAIN)).await,
+            Ok(Ok(true)) | Err(_) => {}
+        }
+    }
+}
+
+/// What `now` shows of the take-over; whatever was seen once stays.
+fn progress(now: &TakeOver, of: &Ordered, seen: &Progress) -> Progress {
+    let (token, ordered) = (of.drill.token, instant(&of.drill.ordered));
+    let from_order = |at: &str| {
+        let after = instant(at)?.since(ordered?);
+        Some(u64::try_from(after.as_millis()).unwrap_or(u64::MAX))
+    };
+    let lost = now.crashed.as_ref().filter(|run| run.end == Some(RunEnd::Lost));
+    let released = lost.and_then(|run| run.ended.as_deref());
+    let lease = now.job.lease.as_ref().filter(|lease| lease.token > token);
+    let done = now.drill.as_ref().filter(|drill| drill.token == token);
+    let to = done.and_then(|drill| drill.to.as_ref()).or(lease.map(|lease| &lease.node));
+    Progress {
+        released_ms: seen.released_ms.or(released.and_then(from_order)),
+        by_guard: seen.by_guard || lost.is_some_and(is_given_back),
+        acquired_ms: seen.acquired_ms.or(lease.and_then(|lease| from_order(&lease.since))),
+        started_ms: done.and_then(|drill| drill.started.as_deref()).and_then(from_order),
+        to: to.cloned().or_else(|| seen.to.clone()),
+    }
+}
+
+/// The run ended by itself, or was stopped, before the order came.
+fn overtaken(now: &TakeOver, token: u64) -> bool {
+    let gone = now.job.lease.as_ref().is_none_or(|lease| lease.token != token);
+    let ended = now.crashed.as_ref().and_then(|run| run.end);
+    let superseded = now.drill.as_ref().is_none_or(|drill| drill.token != token);
+    superseded || (gone && ended.is_some_and(|end| end != RunEnd::Lost))
+}
+
+fn say(before: &Progress, now: &Progress, from: &str) -> Result<(), Failure> {
+    let to = now.to.as_deref().unwrap_or("another node");
+    if let (None, Some(ms)) = (before.released_ms, now.released_ms) {
+        let how = match now.by_guard {
+            true => "is dead; its guard proved the script gone and gave the lease back",
+            false => "is silent; its lease ran out",
+        };
+        step(ms, &format!("{from} {how}"))?;
+    }
+    if let (None, Some(ms)) = (before.acquired_ms, now.acquired_ms) {
+        step(ms, &format!("{to} acquired the lease"))?;
+    }
+    if let (None, Some(ms)) = (before.started_ms, now.started_ms) {
+        step(ms, &format!("{to} started the script"))?;
+    }
+    Ok(())
+}
+
+fn step(ms: u64, text: &str) -> Result<(), Failure> {
+    print(&format!("{ms:>6} ms  {text}"))
+}
+
+fn report(now: TakeOver, of: &Ordered, seen: &Progress, json: bool) -> Result<(), Failure> {
+    let from = of.from.clone();
+    if json {
+        let drill = now.drill.filter(|drill| drill.token == of.drill.token);
+        return print_json(&Report {
+            drill: drill.unwrap_or_else(|| of.drill.clone()),
+            from,
+            released_ms: seen.released_ms,
+            released_by_guard: seen.by_guard,
+            acquired_ms: seen.acquired_ms,
+        });
+    }
+    print(&match seen.started_ms {
+        Some(ms) => format!("Taken over in {ms} ms, from the order to the start of the script."),
+        None => format!(
+            "{from} is dead, and {} is down until a node that may run it is there: soloist nodes",
+            now.job.name
+        ),
+    })
+}
+
+/// What to look at when no node took over in time.
+fn blame(name: &str, node: &str, seen: &Progress, limit: Duration) -> String {
+    let what = match (seen.released_ms, seen.acquired_ms) {
+        (None, _) => format!(
+            "the lease of {node} is still out: is {node} cut off from the store, or of an older version that knows no drills? Look at its log"
+        ),
+        (Some(_), None) => format!(
+            "the lease is free and nobody took it: soloist why {name}, soloist nodes, and the logs of the other nodes"
+        ),
+        (Some(_), Some(_)) => format!(
+            "{} took the lease and did not start the script: soloist logs {name}",
+            seen.to.as_deref().unwrap_or("a node")
+        ),
+    };
+    format!("nobody runs {name} {} s after the order; {what}", limit.as_secs_f64())
+}

@@ -1,0 +1,54 @@
+//! Leases: everything that is held, also what only `soloist run` knows by name.
+
+use std::time::Duration;
+
+use clap::Subcommand;
+
+use super::office::Office;
+use super::output::{local_of, print, print_json, table};
+use super::{Failure, ListArgs};
+use soloist_view::HeldLeaseView;
+
+const NOTHING: &str = "\
+Nothing is held. A lease is the right to be the only one. It has one holder, on one node, until the holder gives it back or falls silent.
+A job has one while it runs. Get one for any command with: soloist run --name NAME -- CMD";
+
+#[derive(Debug, Subcommand)]
+#[expect(missing_docs, reason = "doc comments here are help texts")]
+pub enum LeaseCommand {
+    /// List everything that is held: by jobs, and by commands under soloist run
+    #[command(after_help = "\
+KIND is job, command for what soloist run holds, or program for what a program holds over HTTP. LEFT is the time after which it is free unless its holder renews it.
+--json gives the objects of GET /api/v1/leases.")]
+    List(ListArgs),
+}
+
+/// `lease ...`.
+pub(super) async fn act(office: &Office, command: LeaseCommand) -> Result<(), Failure> {
+    match command {
+        LeaseCommand::List(args) => list(office, &args).await,
+    }
+}
+
+async fn list(office: &Office, args: &ListArgs) -> Result<(), Failure> {
+    let held = office.leases().await?;
+    if args.json {
+        return print_json(&held);
+    }
+    if held.leases.is_empty() {
+        return print(NOTHING);
+    }
+    let rows: Vec<_> = held.leases.iter().map(row).collect();
+    print(&table(&["NAME", "KIND", "HOLDER", "TOKEN", "SINCE", "LEFT"], &rows))
+}
+
+fn row(held: &HeldLeaseView) -> Vec<String> {
+    vec![
+        held.name.clone(),
+        held.kind.as_str().to_owned(),
+        held.holder.clone(),
+        held.token.to_string(),
+        local_of(&held.since),
+        format!("{:.1?}", Duration::from_millis(held.expires_in_ms)),
+    ]
+}

@@ -1,0 +1,117 @@
+//! Looking: status, why, runs. Nothing here changes anything.
+
+use super::office::Office;
+use super::output::{json, local_of, print, print_json, table, visible};
+use super::watch::Watch;
+use super::{Failure, RunsArgs, StatusArgs};
+use soloist_store::journal::RUNS_KEPT;
+use soloist_view::RunView;
+use soloist_view::lists::Runs;
+use soloist_view::status::StatusRow;
+
+/// `status`.
+pub(super) async fn status(office: &Office, args: &StatusArgs) -> Result<(), Failure> {
+    if !args.watch {
+        return print(&picture(office, args).await?);
+    }
+    let mut watch = Watch::start(office).await?;
+    // A mistyped name is no reason to wait.
+    let mut first = true;
+    loop {
+        match picture(office, args).await {
+            Ok(text) => watch.show(&text)?,
+            Err(problem @ (Failure::NotFound(_) | Failure::Refused(_))) if first => {
+                return Err(problem);
+            }
+            Err(problem) => problem.say(),
+        }
+        first = false;
+        if !watch.change().await? {
+            return Ok(());
+        }
+    }
+}
+
+async fn picture(office: &Office, args: &StatusArgs) -> Result<String, Failure> {
+    if args.list.json {
+        // One object a line while watching, so that a reader can tell them apart.
+        return match &args.job {
+            Some(name) => json(&office.job(name).await?, args.watch),
+            None => json(&office.jobs().await?, args.watch),
+        };
+    }
+    let rows = office.status(args.job.as_deref()).await?;
+    if rows.is_empty() {
+        return Ok("The configuration has no jobs.".to_owned());
+    }
+    let grouped = rows.iter().any(|row| row.group.is_some());
+    let cells = rows.iter().map(|one| {
+        let mut cells = row(one);
+        cells.extend(grouped.then(|| one.group.clone().unwrap_or_else(|| "-".to_owned())));
+        cells
+    });
+    let mut headings = vec!["JOB", "STATE", "NODE", "SINCE", "WANTED-BY", "NEXT"];
+    headings.extend(grouped.then_some("GROUP"));
+    let mut text = table(&headings, &cells.collect::<Vec<_>>());
+    for row in &rows {
+        for drift in &row.drift {
+            text.push_str(&format!("drift: {}\n", visible(&drift.sentence(&row.job))));
+        }
+    }
+    Ok(text)
+}
+
+fn row(row: &StatusRow) -> Vec<String> {
+    let or_dash = |text: String| if text.is_empty() { "-".to_owned() } else { text };
+    let next = match &row.next_at {
+        Some(at) => format!("{} at {}", row.next, local_of(at)),
+        None => row.next.clone(),
+    };
+    vec![
+        row.job.clone(),
+        row.state.as_str().to_owned(),
+        or_dash(row.node.clone().unwrap_or_default()),
+        or_dash(row.since.as_deref().map(local_of).unwrap_or_default()),
+        or_dash(row.wanted_by.join(", ")),
+        or_dash(next),
+    ]
+}
+
+/// `why`.
+pub(super) async fn why(office: &Office, job: &str) -> Result<(), Failure> {
+    print(&visible(&office.job(job).await?.why))
+}
+
+/// `runs`.
+pub(super) async fn runs(office: &Office, args: &RunsArgs) -> Result<(), Failure> {
+    let runs = office.runs(&args.job, args.limit.clamp(1, RUNS_KEPT)).await?;
+    if args.list.json {
+        return print_json(&Runs { runs });
+    }
+    if runs.is_empty() {
+        return print(&format!("{} has not run yet.", args.job));
+    }
+    let rows: Vec<_> = runs.iter().map(run_row).collect();
+    print(&table(&["RUN", "NODE", "STARTED", "ENDED", "END", "EXIT", "KILLED"], &rows))
+}
+
+fn run_row(run: &RunView) -> Vec<String> {
+    let exit = match (run.exit.code, run.exit.signal) {
+        (Some(code), _) => code.to_string(),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "-".to_owned(),
+    };
+    vec![
+        run.id.clone(),
+        run.node.clone(),
+        local_of(&run.started),
+        run.ended.as_deref().map_or_else(|| "-".to_owned(), local_of),
+        match (run.end, run.folded) {
+            (None, _) => "running".to_owned(),
+            (Some(end), Some(folded @ 2..)) => format!("{}, {folded} alike", end.as_str()),
+            (Some(end), _) => end.as_str().to_owned(),
+        },
+        exit,
+        run.processes_killed.to_string(),
+    ]
+}

@@ -1,0 +1,254 @@
+//! Sources of tasks: their rules set, their service blocked, their state listed.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+
+use super::office::Office;
+use super::output::{instant, print, print_json, table};
+use super::removal::sure;
+use super::{Failure, ListArgs, duration};
+use soloist_desk::dispatch::word;
+use soloist_domain::dispatch::{Backoff, Reason, Rules, Window};
+use soloist_domain::name::SourceName;
+use soloist_domain::time::StoreTime;
+use soloist_ops::quota::LONGEST_BLOCK;
+use soloist_view::json::{Source, WindowRule};
+
+#[derive(Debug, Subcommand)]
+#[expect(missing_docs, reason = "doc comments here are help texts")]
+pub enum SourceCommand {
+    /// Make a source, or give it other rules: those left out go back to their defaults
+    #[command(after_help = "\
+Example: soloist source set shop --gap 250ms --cap 2 --lease 30s
+Example: soloist source set api --window 100/1m --max-attempts 3 --backoff 5s
+
+Its tasks, its last start and its blocks are kept. A gap, a window and a cap hold over all collectors, by the store's
+clock.")]
+    Set(SetArgs),
+    /// Serve no collector from a source for a while (a site that answered 429)
+    #[command(after_help = "Example: soloist source block shop --for 60s    (0s lifts it)")]
+    Block {
+        /// Its name
+        name: SourceName,
+        /// From now
+        #[arg(long = "for", value_name = "DUR", value_parser = duration)]
+        lasting: Duration,
+        /// Who does it [default: the login name]
+        #[arg(long, value_name = "NAME", env = "SOLOIST_USER")]
+        user: Option<String>,
+    },
+    /// Serve no collector from a source until it is resumed
+    Pause {
+        /// Its name
+        name: SourceName,
+        /// Who does it [default: the login name]
+        #[arg(long, value_name = "NAME", env = "SOLOIST_USER")]
+        user: Option<String>,
+    },
+    /// Serve collectors from a source again
+    Resume {
+        /// Its name
+        name: SourceName,
+        /// Who does it [default: the login name]
+        #[arg(long, value_name = "NAME", env = "SOLOIST_USER")]
+        user: Option<String>,
+    },
+    /// Remove a source with all its tasks; asks before, and says what would be lost
+    Remove {
+        /// Its name
+        name: SourceName,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+        /// Who does it [default: the login name]
+        #[arg(long, value_name = "NAME", env = "SOLOIST_USER")]
+        user: Option<String>,
+    },
+    /// List the sources, and why one is not served now
+    List(ListArgs),
+}
+
+/// Arguments of `source set`.
+#[derive(Debug, Args)]
+pub struct SetArgs {
+    /// Its name: a-z, 0-9, '.', '_', '-'
+    pub name: SourceName,
+    /// Least time between two starts [default: none]
+    #[arg(long, value_name = "DUR", value_parser = duration)]
+    pub gap: Option<Duration>,
+    /// Most starts in any stretch of time, as 100/1m [default: any number]
+    #[arg(long, value_name = "N/DUR", value_parser = window)]
+    pub window: Option<Window>,
+    /// Most tasks in collectors' hands at once [default: any number]
+    #[arg(long, value_name = "N")]
+    pub cap: Option<u32>,
+    /// How long a collector may keep a task that it does not extend [default: 1m]
+    #[arg(long, value_name = "DUR", value_parser = duration)]
+    pub lease: Option<Duration>,
+    /// Attempts after which a task is dead; 0 never [default: 5]
+    #[arg(long, value_name = "N")]
+    pub max_attempts: Option<u32>,
+    /// Before the second attempt; doubled each time [default: 1s]
+    #[arg(long, value_name = "DUR", value_parser = duration)]
+    pub backoff: Option<Duration>,
+    /// Most that the backoff grows to [default: 5m, or --backoff if that is more]
+    #[arg(long, value_name = "DUR", value_parser = duration)]
+    pub backoff_max: Option<Duration>,
+    /// Serve no collector
+    #[arg(long)]
+    pub paused: bool,
+    /// Who does it [default: the login name]
+    #[arg(long, value_name = "NAME", env = "SOLOIST_USER")]
+    pub user: Option<String>,
+}
+
+pub(super) fn window(text: &str) -> Result<Window, String> {
+    let example = || "use a number and a time, for example 100/1m".to_owned();
+    let (count, span) = text.split_once('/').ok_or_else(example)?;
+    let count = count.trim().parse().map_err(|_| example())?;
+    Ok(Window { count, span: duration(span.trim())? })
+}
+
+impl SetArgs {
+    fn rules(&self) -> Rules {
+        let Rules { gap, lease, max_attempts, backoff, .. } = Rules::default();
+        let first = self.backoff.unwrap_or(backoff.first);
+        Rules {
+            gap: self.gap.unwrap_or(gap),
+            window: self.window,
+            cap: self.cap,
+            lease: self.lease.unwrap_or(lease),
+            max_attempts: self.max_attempts.unwrap_or(max_attempts),
+            backoff: Backoff { first, max: self.backoff_max.unwrap_or(backoff.max.max(first)) },
+            paused: self.paused,
+        }
+    }
+}
+
+/// `source ...`.
+pub(super) async fn act(office: &Office, command: SourceCommand) -> Result<(), Failure> {
+    match command {
+        SourceCommand::Set(args) => set(office, &args).await,
+        SourceCommand::Block { name, lasting, user } => {
+            block(office, &name, lasting, user.as_deref()).await
+        }
+        SourceCommand::Pause { name, user } => pause(office, &name, true, user.as_deref()).await,
+        SourceCommand::Resume { name, user } => pause(office, &name, false, user.as_deref()).await,
+        SourceCommand::Remove { name, yes, user } => {
+            remove(office, &name, yes, user.as_deref()).await
+        }
+        SourceCommand::List(args) => list(office, &args).await,
+    }
+}
+
+async fn set(office: &Office, args: &SetArgs) -> Result<(), Failure> {
+    let source = office.put_source(&args.name, &args.rules(), args.user.as_deref()).await?;
+    print(&format!("Source {}: {}.", args.name, words(&source)))
+}
+
+async fn block(
+    office: &Office,
+    name: &SourceName,
+    lasting: Duration,
+    user: Option<&str>,
+) -> Result<(), Failure> {
+    if lasting > LONGEST_BLOCK {
+        return Err(Failure::Usage(
+            "--for: at most a day; soloist source pause is for longer".to_owned(),
+        ));
+    }
+    office.block(name, lasting, user).await?;
+    let lasting = humantime::format_duration(lasting);
+    print(&format!("Source {name} serves nobody for {lasting}."))
+}
+
+async fn pause(
+    office: &Office,
+    name: &SourceName,
+    on: bool,
+    user: Option<&str>,
+) -> Result<(), Failure> {
+    office.pause(name, on, user).await?;
+    let now = if on { "serves nobody until it is resumed" } else { "is served again" };
+    print(&format!("Source {name} {now}."))
+}
+
+async fn remove(
+    office: &Office,
+    name: &SourceName,
+    yes: bool,
+    user: Option<&str>,
+) -> Result<(), Failure> {
+    let Source { ready, due, in_flight, dead, .. } = office.source(name).await?;
+    let tasks = ready + due + in_flight + dead;
+    let question =
+        format!("Source {name}: {tasks} tasks, {in_flight} of them in flight, would be lost.");
+    sure(yes, &question)?;
+    let lost = office.remove_source(name, user).await?;
+    print(&format!("Source {name} is removed, with {lost} tasks."))
+}
+
+async fn list(office: &Office, args: &ListArgs) -> Result<(), Failure> {
+    let list = office.sources().await?;
+    if args.json {
+        return print_json(&list);
+    }
+    if list.sources.is_empty() {
+        return print("No source. Make one with: soloist source set NAME");
+    }
+    let at = list.now.as_deref().and_then(instant).unwrap_or_default();
+    let row = |source: &Source| {
+        let Source { ready, due, in_flight, dead, done, .. } = source;
+        let mut row = vec![source.name.clone()];
+        row.extend([ready, due, in_flight, dead, done].map(ToString::to_string));
+        row.push(now(source, at));
+        row.push(words(source));
+        row
+    };
+    let rows: Vec<_> = list.sources.iter().map(row).collect();
+    let headings = ["SOURCE", "READY", "DUE", "IN FLIGHT", "DEAD", "DONE", "NOW", "RULES"];
+    print(&table(&headings, &rows))
+}
+
+/// Whether it is served `at` that instant of the store's clock, or why not and for how long.
+fn now(source: &Source, at: StoreTime) -> String {
+    let left = |until: &str| {
+        let left = instant(until).unwrap_or(at).since(at);
+        let round = if left < Duration::from_secs(10) { 100 } else { 1_000 };
+        let ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX).div_ceil(round) * round;
+        humantime::format_duration(Duration::from_millis(ms))
+    };
+    // A block holds also while there is nothing to serve.
+    if let Some(until) = source.blocked_until.as_deref().filter(|_| !source.paused) {
+        return format!("blocked for {}", left(until));
+    }
+    let Some(reason) = source.reason else {
+        return if source.ready == 0 { "empty" } else { "served" }.to_owned();
+    };
+    match (reason, source.next_at.as_deref()) {
+        (Reason::Empty, Some(due)) if source.due > 0 => format!("next due in {}", left(due)),
+        (Reason::Empty, _) | (_, None) => word(reason).to_owned(),
+        (reason, Some(until)) => format!("{} for {}", word(reason), left(until)),
+    }
+}
+
+/// Rules in a few words.
+fn words(source: &Source) -> String {
+    let long = |ms: u64| humantime::format_duration(Duration::from_millis(ms));
+    let mut said = Vec::new();
+    if source.paused {
+        said.push("paused".to_owned());
+    }
+    if source.gap_ms > 0 {
+        said.push(format!("gap {}", long(source.gap_ms)));
+    }
+    if let Some(WindowRule { count, ms }) = source.window {
+        said.push(format!("window {count} in {}", long(ms)));
+    }
+    if let Some(cap) = source.cap {
+        said.push(format!("cap {cap}"));
+    }
+    said.push(format!("lease {}", long(source.lease_ms)));
+    said.join(", ")
+}

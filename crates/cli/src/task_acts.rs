@@ -1,0 +1,133 @@
+//! Tasks as they are: listed, shown, revived, removed.
+
+use serde::Serialize;
+
+use super::Failure;
+use super::office::Office;
+use super::output::{local_of, print, print_json, table, visible};
+use super::removal::sure;
+use soloist_domain::dispatch::TaskState;
+use soloist_store::dispatch::{TaskFilter, TaskId};
+use soloist_view::task::{Event, Task};
+
+/// A task as `--json` shows it.
+#[derive(Serialize)]
+struct TaskLine {
+    id: String,
+    key: String,
+    source: String,
+    state: TaskState,
+    priority: u8,
+    attempt: u32,
+    collector: Option<String>,
+    created: String,
+    changed: String,
+    error: Option<String>,
+}
+
+#[derive(Serialize)]
+struct TaskLines {
+    tasks: Vec<TaskLine>,
+}
+
+#[derive(Serialize)]
+struct TaskShown {
+    #[serde(flatten)]
+    line: TaskLine,
+    payload: serde_json::Value,
+    history: Vec<Event>,
+}
+
+impl TaskLine {
+    fn of(task: &Task) -> Self {
+        Self {
+            id: task.id.clone(),
+            key: task.key.clone(),
+            source: task.source.clone(),
+            state: task.state,
+            priority: task.priority,
+            attempt: task.attempt,
+            collector: task.held.as_ref().map(|held| held.collector.clone()),
+            created: task.created.clone(),
+            changed: task.changed.clone(),
+            error: task.error.clone(),
+        }
+    }
+}
+
+/// `task list`.
+pub(super) async fn list(
+    office: &Office,
+    filter: &TaskFilter,
+    limit: usize,
+    as_json: bool,
+) -> Result<(), Failure> {
+    let tasks = office.tasks(filter, limit).await?;
+    if as_json {
+        return print_json(&TaskLines { tasks: tasks.iter().map(TaskLine::of).collect() });
+    }
+    if tasks.is_empty() {
+        return print("No such task.");
+    }
+    let row = |task: &Task| {
+        vec![
+            task.id.clone(),
+            task.source.clone(),
+            task.state.as_str().to_owned(),
+            task.attempt.to_string(),
+            local_of(&task.changed),
+            task.key.clone(),
+        ]
+    };
+    let rows: Vec<_> = tasks.iter().map(row).collect();
+    print(&table(&["ID", "SOURCE", "STATE", "ATTEMPT", "CHANGED", "KEY"], &rows))
+}
+
+/// `task show`.
+pub(super) async fn show(office: &Office, id: &TaskId, as_json: bool) -> Result<(), Failure> {
+    let task = office.task(id).await?;
+    let line = TaskLine::of(&task);
+    if as_json {
+        let payload = serde_json::from_str(task.payload.get()).unwrap_or_default();
+        return print_json(&TaskShown { line, payload, history: task.history });
+    }
+    let mut said = vec![
+        format!("task     {}", visible(&line.id)),
+        format!("key      {}", visible(&line.key)),
+        format!("source   {}", visible(&line.source)),
+        format!("state    {}, attempt {}", task.state.as_str(), line.attempt),
+        format!("changed  {}", local_of(&task.changed)),
+        format!("payload  {}", visible(task.payload.get())),
+    ];
+    said.extend(line.collector.map(|who| format!("held by  {}", visible(&who))));
+    said.extend(line.error.map(|error| format!("error    {}", visible(&error))));
+    print(&said.join("\n"))
+}
+
+/// `task revive`.
+pub(super) async fn revive(
+    office: &Office,
+    id: &TaskId,
+    user: Option<&str>,
+) -> Result<(), Failure> {
+    let task = office.revive(id, user).await?;
+    print(&format!("Task {} is {}.", visible(&task.id), task.state.as_str()))
+}
+
+/// `task remove`.
+pub(super) async fn remove(
+    office: &Office,
+    id: &TaskId,
+    yes: bool,
+    user: Option<&str>,
+) -> Result<(), Failure> {
+    let task = office.task(id).await?;
+    let hand = match &task.held {
+        Some(held) => format!(", which {} has in hand,", visible(&held.collector)),
+        None => String::new(),
+    };
+    let (key, source) = (visible(&task.key), visible(&task.source));
+    sure(yes, &format!("Task {key} of {source}{hand} would be lost with its history."))?;
+    office.remove_task(id, user).await?;
+    print(&format!("Task {} is removed.", visible(&task.id)))
+}

@@ -1,0 +1,155 @@
+//! API tokens and sign-in links: secrets that are printed once, alone on standard output.
+
+use super::context::administrator;
+use super::office::Office;
+use super::output::{local_of, print, print_json, table};
+use super::{CommandContext, Failure, ListArgs, TokenCommand};
+use soloist_domain::name::UserName;
+use soloist_ops::accounts;
+use soloist_ops::credentials::Expiry;
+use soloist_store::accounts::{Accounts, Role, User};
+use soloist_store::credentials::ApiToken;
+use soloist_store::nodes::{NodeRecord, Nodes};
+use soloist_view::people::TokenView;
+
+/// `token ...`.
+pub(super) async fn act(office: &Office, command: TokenCommand) -> Result<(), Failure> {
+    match command {
+        TokenCommand::New {
+            user,
+            name,
+            expires,
+            collector,
+            sources,
+            rotations,
+            leases,
+            jobs,
+            put,
+        } => {
+            let unbound = ApiToken::new(user, name);
+            let token = ApiToken { collector, sources, rotations, leases, jobs, put, ..unbound };
+            new(office, token, expires).await
+        }
+        TokenCommand::List(args) => list(office, &args).await,
+        TokenCommand::Revoke { id } => revoke(office, &id).await,
+    }
+}
+
+async fn new(office: &Office, token: ApiToken, expires: Expiry) -> Result<(), Failure> {
+    let (token, secret, role) = office.new_token(token, expires).await?;
+    let ends = token.expires.as_deref().unwrap_or("never");
+    eprintln!(
+        "soloist: token {} for {} ({}), ends {ends}; keep it now, it is not shown again. Use: Authorization: Bearer TOKEN",
+        token.id,
+        token.user,
+        role.as_str()
+    );
+    print(&secret)
+}
+
+async fn list(office: &Office, args: &ListArgs) -> Result<(), Failure> {
+    let tokens = office.tokens().await?;
+    if args.json {
+        return print_json(&tokens);
+    }
+    if tokens.tokens.is_empty() {
+        return print("No token. Make one with: soloist token new --user NAME");
+    }
+    let or_never = |at: &Option<String>| at.as_deref().map_or_else(|| "never".to_owned(), local_of);
+    let row = |token: &TokenView| {
+        vec![
+            token.id.clone(),
+            token.user.clone(),
+            if token.name.is_empty() { "-".to_owned() } else { token.name.clone() },
+            local_of(&token.created),
+            or_never(&token.expires),
+            or_never(&token.last_used),
+            only_for(token),
+        ]
+    };
+    let rows: Vec<_> = tokens.tokens.iter().map(row).collect();
+    print(&table(&["ID", "USER", "NAME", "CREATED", "EXPIRES", "LAST USED", "ONLY FOR"], &rows))
+}
+
+/// What a token is bound to.
+pub(super) fn only_for(token: &TokenView) -> String {
+    let collector = token.collector.iter().map(|name| format!("collector {name}"));
+    let put = if token.put { " (may put)" } else { "" };
+    let sources = token.sources.iter().map(|name| format!("source {name}{put}"));
+    let rotations = token.rotations.iter().map(|name| format!("rotation {name}"));
+    let leases = token.leases.iter().map(|name| format!("lease {name}"));
+    let jobs = token.jobs.iter().map(|name| format!("job {name}"));
+    let bounds: Vec<String> =
+        collector.chain(sources).chain(rotations).chain(leases).chain(jobs).collect();
+    if bounds.is_empty() { "-".to_owned() } else { bounds.join(", ") }
+}
+
+async fn revoke(office: &Office, id: &str) -> Result<(), Failure> {
+    let user = office.revoke_token(id).await?;
+    print(&format!("Token {id} of {user} is revoked."))
+}
+
+/// `link`.
+pub(super) async fn link(context: &CommandContext, user: Option<UserName>) -> Result<(), Failure> {
+    let users = context.store.users().await?;
+    let user = match user {
+        Some(name) => {
+            let account = context.account(&name).await?;
+            if account.role != Role::Admin {
+                return Err(Failure::Refused(format!(
+                    "{name} is {}: links are for admins; set a password with soloist user passwd {name}",
+                    account.role.with_article()
+                )));
+            }
+            Some(name)
+        }
+        None if users.is_empty() => None,
+        None => Some(the_admin(context, &users).await?),
+    };
+    let at = served(context).await?;
+    let url = accounts::make_link(&context.store, &administrator(), user.clone(), &at).await?;
+    let target = user.as_ref().map_or("the first admin", UserName::as_str);
+    eprintln!("soloist: this link signs in {target}; it works once, for 30 minutes");
+    print(&url)
+}
+
+/// Where links lead to.
+pub(super) async fn served(context: &CommandContext) -> Result<String, Failure> {
+    let nodes = context.store.nodes().await?;
+    Ok(served_at(&nodes, &context.config.public_url).to_owned())
+}
+
+/// Where a node serves: it may have been started with another address than the configuration says.
+fn served_at<'a>(nodes: &'a [NodeRecord], configured: &'a str) -> &'a str {
+    let mut known = nodes
+        .iter()
+        .filter(|node| node.is_alive())
+        .map(|node| node.beat.url.as_str())
+        .filter(|url| !url.is_empty());
+    if known.clone().any(|url| url == configured) {
+        return configured;
+    }
+    known.next().unwrap_or(configured)
+}
+
+/// The only admin, or the acting one.
+async fn the_admin(context: &CommandContext, users: &[User]) -> Result<UserName, Failure> {
+    let admins: Vec<&UserName> =
+        users.iter().filter(|user| user.role == Role::Admin).map(|user| &user.name).collect();
+    match admins.as_slice() {
+        [] => Err(Failure::NotFound(
+            "there is no admin: make one with soloist user role NAME admin".to_owned(),
+        )),
+        [only] => Ok((*only).clone()),
+        several => match context.actor(None).await {
+            Ok(own) if own.role == Some(Role::Admin) => Ok(own.user),
+            _ => {
+                let names: Vec<&str> = several.iter().map(|name| name.as_str()).collect();
+                Err(Failure::Usage(format!(
+                    "for which admin? say --user, one of {}",
+                    names.join(", ")
+                )))
+            }
+        },
+    }
+}

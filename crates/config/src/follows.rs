@@ -1,0 +1,47 @@
+//! What follows the end of a run, by the rules of its job. The rules are the same for scripts that a node starts and for programs
+//! that hold a lease themselves.
+//!
+//! It draws no random number and writes nothing.
+
+use std::time::Duration;
+
+use super::{JobConfig, Repeat};
+use soloist_domain::backoff::AfterCrash;
+use soloist_domain::job::RunEnd;
+use soloist_domain::journal::Then;
+use soloist_domain::limits::Limits;
+use soloist_domain::time::StoreTime;
+
+impl JobConfig {
+    /// What follows a run of length `uptime` that ended so, after so many `crashes` in a row. `jitter` is a random number
+    /// from 0 to 1.
+    #[must_use]
+    pub fn follows(&self, end: RunEnd, crashes: u32, uptime: Duration, jitter: f64) -> Then {
+        match end {
+            RunEnd::Stopped | RunEnd::Lost | RunEnd::Fenced => Then::Nothing,
+            RunEnd::Exited => match self.repeat {
+                Repeat::After(wait) => Then::Repeat(wait),
+                Repeat::Never => Then::Done,
+            },
+            RunEnd::Crashed | RunEnd::TimedOut => {
+                match self.backoff.after_crash(crashes, uptime, jitter) {
+                    AfterCrash::Retry { crashes, wait } => Then::Retry { crashes, wait },
+                    AfterCrash::GiveUp { crashes } => Then::GiveUp { crashes },
+                }
+            }
+        }
+    }
+
+    /// How long its runs may last, be silent and stand still.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        let (runtime, silence) = (self.max_runtime, self.max_silence);
+        Limits { runtime, silence, stuck: self.stuck_after }
+    }
+
+    /// When a run that began at `started` is stopped at the latest; `None`: it may last.
+    #[must_use]
+    pub fn must_end_by(&self, started: StoreTime) -> Option<StoreTime> {
+        self.max_runtime.map(|longest| started + longest)
+    }
+}

@@ -1,0 +1,267 @@
+//! How a program's lease ends: given back by its holder, or silent until it ran out.
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::secret::Secret;
+use super::{Kind, LeaseDesk, Terms};
+use crate::waiting::DeskError;
+use soloist_config::JobConfig;
+use soloist_domain::job::{Exit, JobRecord, LeaseRecord, RunEnd, RunPhase, RunRecord};
+use soloist_domain::journal::Stream;
+use soloist_domain::name::{NodeName, Owner};
+use soloist_domain::time::StoreTime;
+use soloist_process::clock;
+use soloist_store::journal::{Ended, Journal as _, NewLine, Output, Then};
+use soloist_store::leases::Leases as _;
+use soloist_store::{Result as Stored, StoreError};
+
+/// How often a node looks for runs whose holder is silent.
+const SWEEP: Duration = Duration::from_millis(500);
+
+/// How a holder says that its work ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ending {
+    /// How.
+    pub how: How,
+    /// Exit code; 0 for done and 1 for failed unless it says so.
+    pub code: Option<i32>,
+    /// What went wrong.
+    pub error: Option<String>,
+}
+
+/// How work ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// As it should.
+    Done,
+    /// It did not.
+    Failed,
+    /// Nothing was begun.
+    Unused,
+}
+
+/// What [`LeaseDesk::release`] answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Released {
+    /// The lease is free from now on.
+    Yes,
+    /// Nobody has it, and nothing was changed: it was given back before, ran out, or was never granted.
+    Nothing,
+    /// The lease is another's: nothing was changed.
+    Another,
+}
+
+impl LeaseDesk {
+    /// Gives a lease back. The same release twice is harmless.
+    ///
+    /// # Errors
+    /// [`DeskError`].
+    pub async fn release(
+        &self,
+        terms: &Terms,
+        secret: &Secret,
+        ending: &Ending,
+    ) -> Result<Released, DeskError> {
+        let (record, at) = self.record(&terms.name).await?;
+        let own = secret.owner();
+        let held = record.lease.as_ref();
+        let kept_back = |lease: &&LeaseRecord| lease.owner == own.kept_back();
+        if let Some(lease) = held.filter(kept_back).filter(|lease| lease.token == secret.token) {
+            // The store had forgotten it, and now its holder says that the work is over.
+            self.store()?.release(&terms.name, &lease.owner).await?;
+            self.sightings().gave_back(&terms.name, secret.token);
+            self.call_next(&terms.name).await;
+            return Ok(Released::Yes);
+        }
+        if held.is_some_and(|lease| lease.owner != own || lease.token != secret.token)
+            || record.token > secret.token
+        {
+            return Ok(Released::Another);
+        }
+        if terms.kind_of(secret) == Kind::Program {
+            let mine = held.is_some();
+            self.store()?.release(&terms.name, &own).await?;
+            self.sightings().gave_back(&terms.name, secret.token);
+            self.call_next(&terms.name).await;
+            return Ok(if mine { Released::Yes } else { Released::Nothing });
+        }
+        let run = record.run.as_ref().filter(|run| run.id == secret.run(&terms.name));
+        if run.is_none() && held.is_none() {
+            return Ok(Released::Nothing);
+        }
+        if let Some(error) = &ending.error {
+            let holder = run.map_or_else(NodeName::unknown, |run| run.node.clone());
+            self.say(terms, secret, holder, error).await?;
+        }
+        let ended = ended(terms, secret, &record, run, ending, at);
+        match self.store()?.record_ended(&ended).await {
+            Ok(()) => {
+                self.sightings().gave_back(&terms.name, secret.token);
+                Ok(Released::Yes)
+            }
+            Err(StoreError::Stale { .. }) => Ok(Released::Another),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The last words of a run.
+    async fn say(
+        &self,
+        terms: &Terms,
+        secret: &Secret,
+        node: NodeName,
+        error: &str,
+    ) -> Result<(), DeskError> {
+        let lines =
+            error.lines().map(|text| NewLine { stream: Stream::Stderr, text: text.to_owned() });
+        let output = Output {
+            job: terms.name.clone(),
+            token: secret.token,
+            run: secret.run(&terms.name),
+            node,
+            lines: lines.collect(),
+            progress: None,
+            heard: false,
+        };
+        match self.store()?.record_output(&output).await {
+            Ok(()) | Err(StoreError::Stale { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// What the journal is told.
+fn ended(
+    terms: &Terms,
+    secret: &Secret,
+    record: &JobRecord,
+    run: Option<&RunRecord>,
+    ending: &Ending,
+    now: StoreTime,
+) -> Ended {
+    let (code, end) = match ending.how {
+        How::Done => (Some(0), how(terms.job.as_deref(), record, run, true, now)),
+        How::Failed => (Some(1), how(terms.job.as_deref(), record, run, false, now)),
+        How::Unused => (None, RunEnd::Stopped),
+    };
+    let exit = Exit { code: ending.code.or(code), signal: None };
+    let uptime = run.map_or(Duration::ZERO, |run| now.since(run.started));
+    let jitter = rand::random::<f64>();
+    let then = terms
+        .job
+        .as_ref()
+        .map_or(Then::Nothing, |job| job.follows(end, record.crashes, uptime, jitter));
+    Ended {
+        job: terms.name.clone(),
+        owner: secret.owner(),
+        token: secret.token,
+        run: secret.run(&terms.name),
+        exit,
+        end,
+        processes_killed: 0,
+        then,
+        began: None,
+    }
+}
+
+/// How a run ended. What its holder says counts only if it was not told to stop.
+fn how(
+    job: Option<&JobConfig>,
+    record: &JobRecord,
+    run: Option<&RunRecord>,
+    done: bool,
+    now: StoreTime,
+) -> RunEnd {
+    let Some(job) = job else { return RunEnd::Stopped };
+    let stopping = run.is_some_and(|run| matches!(run.phase, RunPhase::Stopping { .. }));
+    let overdue = run.and_then(|run| job.must_end_by(run.started)).is_some_and(|by| by <= now);
+    if !record.wanted() {
+        RunEnd::Stopped
+    } else if stopping && overdue {
+        RunEnd::TimedOut
+    } else if stopping {
+        RunEnd::Stopped
+    } else if done {
+        RunEnd::Exited
+    } else {
+        RunEnd::Crashed
+    }
+}
+
+/// Gives back a lease that no program received: none works under it.
+pub(super) async fn give_back(desk: &LeaseDesk, terms: &Terms, secret: &Secret) -> Stored<()> {
+    let Ok(store) = desk.store() else { return Ok(()) };
+    if terms.job.is_none() {
+        store.release(&terms.name, &secret.owner()).await?;
+        desk.call_next(&terms.name).await;
+        return Ok(());
+    }
+    let nothing = Ended {
+        job: terms.name.clone(),
+        owner: secret.owner(),
+        token: secret.token,
+        run: secret.run(&terms.name),
+        exit: Exit::default(),
+        end: RunEnd::Stopped,
+        processes_killed: 0,
+        then: Then::Nothing,
+        began: None,
+    };
+    match store.record_ended(&nothing).await {
+        Err(StoreError::Stale { .. }) | Ok(()) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Records runs of programs as lost when their lease ran out, until the room closes. Any node may; the store takes it once.
+pub(super) async fn close_silent(desk: LeaseDesk) {
+    let mut closing = desk.shared.room.closing();
+    loop {
+        tokio::select! {
+            () = sleep(SWEEP) => {}
+            _ = closing.wait_for(|closing| *closing) => return,
+        }
+        let config = desk.shared.config.get();
+        for job in config.jobs.iter().filter(|job| job.is_external()) {
+            let Some(seen) = desk.seen(&job.name) else { continue };
+            let now = clock::boot();
+            if seen.record.lease.is_some() || !seen.doubted_until.since(now).is_zero() {
+                continue;
+            }
+            let Some(run) = &seen.record.run else { continue };
+            if let Err(error) = close(&desk, job, run).await {
+                tracing::debug!(job = %job.name, %error, "the end of a silent program is not written down yet");
+            }
+        }
+    }
+}
+
+async fn close(desk: &LeaseDesk, job: &JobConfig, run: &RunRecord) -> Result<(), DeskError> {
+    let (record, _) = desk.record(&job.name).await?;
+    let open = record.run.as_ref().is_some_and(|known| known.id == run.id);
+    if record.lease.is_some() || !open {
+        return Ok(());
+    }
+    let lost = Ended {
+        job: job.name.clone(),
+        owner: Owner(String::new()),
+        token: run.token,
+        run: run.id.clone(),
+        exit: Exit::default(),
+        end: RunEnd::Lost,
+        processes_killed: 0,
+        then: Then::Nothing,
+        began: None,
+    };
+    match desk.store()?.record_ended(&lost).await {
+        Ok(()) => {
+            tracing::warn!(job = %job.name, holder = %run.node, token = %run.token,
+                "the program that held the job was silent until its lease ran out");
+            Ok(())
+        }
+        Err(StoreError::Stale { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}

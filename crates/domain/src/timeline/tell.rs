@@ -1,0 +1,189 @@
+//! What spans and participations tell together: why the job had no holder at a time, and how long a take-over took.
+
+use std::time::Duration;
+
+use super::{Present, Span, Timeline, WantKind};
+use crate::job::RunEnd;
+use crate::lease::Token;
+use crate::name::NodeName;
+use crate::time::StoreTime;
+
+/// From an end on one node to the start on another is a take-over if it is not longer: after a longer rest it is another start.
+const AT_MOST: Duration = Duration::from_secs(600);
+
+/// Why the job had no holder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Why {
+    /// No user wanted it.
+    Off,
+    /// A user forbade it.
+    Held,
+    /// Between two runs of `repeat`.
+    Resting,
+    /// After a crash.
+    BackingOff,
+    /// A node was lost or gave it up, and none had taken it yet.
+    TakingOver,
+    /// Wanted, and no node took it.
+    Waiting,
+    /// It is not known who wanted it then.
+    Unknown,
+}
+
+impl Why {
+    /// All of them, in the order of a legend.
+    pub const ALL: [Self; 7] = [
+        Self::Resting,
+        Self::Off,
+        Self::Held,
+        Self::BackingOff,
+        Self::TakingOver,
+        Self::Waiting,
+        Self::Unknown,
+    ];
+
+    /// The word in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Held => "held",
+            Self::Resting => "resting",
+            Self::BackingOff => "backing_off",
+            Self::TakingOver => "taking_over",
+            Self::Waiting => "waiting",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// A time in which the job had no holder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Gap {
+    pub from: StoreTime,
+    pub to: StoreTime,
+    pub why: Why,
+}
+
+/// Another node went on, or the same one anew.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Takeover {
+    /// When it went on.
+    pub at: StoreTime,
+    /// Which span or run it begins.
+    pub token: Token,
+    /// Who held it before.
+    pub before: NodeName,
+    /// How that ended.
+    pub end: RunEnd,
+    /// From the recorded end to the start. If only the next holder could report the end (the machine was gone), it is recorded
+    /// when the lease has run out.
+    pub took: Duration,
+}
+
+impl Timeline {
+    /// The same, without what was over before `from` or begins after `to`.
+    #[must_use]
+    pub fn within(&self, from: StoreTime, to: StoreTime) -> Self {
+        let has = |begins: StoreTime, ends: Option<StoreTime>| {
+            begins < to && ends.is_none_or(|ends| ends > from)
+        };
+        Self {
+            since: self.since,
+            spans: self.spans.iter().filter(|s| has(s.from, Some(s.to))).cloned().collect(),
+            present: self.present.clone().filter(|p| has(p.from, None)),
+            wants: self.wants.iter().filter(|w| has(w.from, w.to)).cloned().collect(),
+        }
+    }
+
+    /// Each take-over, oldest first.
+    #[must_use]
+    pub fn takeovers(&self) -> Vec<Takeover> {
+        let spans = self.spans.iter().map(|s| (&s.node, s.first, s.from));
+        let begun = spans.chain(self.present.iter().map(|p| (&p.node, p.token, p.from)));
+        let pairs = self.spans.iter().zip(begun.skip(1));
+        pairs.filter_map(|(before, after)| self.takeover(before, after)).collect()
+    }
+
+    fn takeover(
+        &self,
+        before: &Span,
+        (node, token, at): (&NodeName, Token, StoreTime),
+    ) -> Option<Takeover> {
+        let took = at.since(before.to);
+        let passed_on = before.end == RunEnd::Stopped && before.node != *node;
+        if !(before.end.is_loss() || passed_on) || took > AT_MOST {
+            return None;
+        }
+        let wanted = self.parts(before.to, at).iter().all(|(_, _, bar)| bar.is_none());
+        let known = self.since.is_some_and(|since| since <= before.to);
+        let is_one = if known { wanted } else { before.end.is_loss() };
+        let before = (before.node.clone(), before.end);
+        is_one.then_some(Takeover { at, token, before: before.0, end: before.1, took })
+    }
+
+    /// When the job had no holder between `from` and `to`, and why.
+    #[must_use]
+    pub fn gaps(&self, from: StoreTime, to: StoreTime) -> Vec<Gap> {
+        let mut gaps = Vec::new();
+        let (mut free, mut end) = (from, None);
+        for span in &self.spans {
+            if span.to <= from {
+                end = Some(span.end);
+                continue;
+            }
+            self.gap(free, span.from.min(to), end, &mut gaps);
+            (free, end) = (free.max(span.to), Some(span.end));
+        }
+        let present = self.present.as_ref().map_or(to, |run: &Present| run.from.min(to));
+        self.gap(free, present, end, &mut gaps);
+        gaps
+    }
+
+    fn gap(&self, from: StoreTime, to: StoreTime, end: Option<RunEnd>, gaps: &mut Vec<Gap>) {
+        for (from, to, bar) in self.parts(from, to) {
+            let why = bar.unwrap_or(match end {
+                Some(RunEnd::Exited) => Why::Resting,
+                Some(RunEnd::Crashed | RunEnd::TimedOut) => Why::BackingOff,
+                Some(RunEnd::Lost | RunEnd::Fenced | RunEnd::Stopped) => Why::TakingOver,
+                None => Why::Waiting,
+            });
+            match gaps.last_mut().filter(|last| last.to == from && last.why == why) {
+                Some(last) => last.to = to,
+                None => gaps.push(Gap { from, to, why }),
+            }
+        }
+    }
+
+    /// The time from `from` to `to`, cut where a participation or a hold began or ended; each part with what barred the job from
+    /// running.
+    fn parts(&self, from: StoreTime, to: StoreTime) -> Vec<(StoreTime, StoreTime, Option<Why>)> {
+        let edges = self.wants.iter().flat_map(|want| [Some(want.from), want.to]);
+        if from >= to {
+            return Vec::new();
+        }
+        let mut cuts: Vec<StoreTime> = edges.chain([self.since]).flatten().collect();
+        cuts.retain(|cut| from < *cut && *cut < to);
+        cuts.extend([from, to]);
+        cuts.sort_unstable();
+        cuts.dedup();
+        let parts = cuts.windows(2).filter(|pair| pair[0] < pair[1]);
+        parts.map(|pair| (pair[0], pair[1], self.bar(pair[0]))).collect()
+    }
+
+    fn bar(&self, at: StoreTime) -> Option<Why> {
+        let is_on = |kind: WantKind| {
+            let on = |to: Option<StoreTime>| to.is_none_or(|to| at < to);
+            self.wants.iter().any(|want| want.kind == kind && want.from <= at && on(want.to))
+        };
+        if is_on(WantKind::Hold) {
+            return Some(Why::Held);
+        }
+        if is_on(WantKind::Participation) {
+            return None;
+        }
+        let known = self.since.is_some_and(|since| since <= at);
+        Some(if known { Why::Off } else { Why::Unknown })
+    }
+}

@@ -1,0 +1,30 @@
+//! All of a store into another one: a person who reaches both may do that. The target's audit says who did it.
+
+use super::{Act, Signature, entry};
+use soloist_store::Options;
+use soloist_store::copy::{self, Copied, CopyError, How, Tally};
+
+/// The store that is copied.
+#[derive(Debug, Clone, Copy)]
+pub struct From<'a> {
+    /// Where it is.
+    pub url: &'a str,
+    /// The same without a password, for the audit.
+    pub shown: &'a str,
+}
+
+/// As [`copy::copy`]; `progress` is told what was copied so far.
+///
+/// # Errors
+/// [`CopyError`].
+pub async fn copy(
+    from: From<'_>,
+    to: &str,
+    options: &Options,
+    dry: bool,
+    by: &Signature,
+    progress: &mut dyn FnMut(&Tally),
+) -> Result<Copied, CopyError> {
+    let note = entry(by, Act::StoreCopy, from.shown, None);
+    copy::copy(from.url, to, options, How { dry, note, progress }).await
+}

@@ -1,0 +1,126 @@
+//! The heartbeat: tells the store that this node lives, what it may run and what it defines, and notices a second process
+//! of the same name. Leases do not depend on it; the feed says whether the node is to be drained.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::fitness::Unfit;
+use soloist_config::{Config, digest};
+use soloist_domain::containment::Containment;
+use soloist_domain::definition::Definitions;
+use soloist_domain::name::{JobName, NodeName};
+use soloist_store::nodes::{BEAT_EVERY, Beat, Heard, Nodes, Told};
+use soloist_store::{Result, Store};
+
+/// Reports once at start; another living process of the same name is an error of the operator.
+///
+/// # Errors
+/// As [`Nodes::beat`].
+pub async fn first(store: &Store, beat: &Beat) -> Result<Heard> {
+    // A node that was killed and started again at once finds its own old report for a moment.
+    let patience = soloist_store::nodes::ALIVE_FOR + Duration::from_secs(1);
+    let begun = soloist_process::clock::boot();
+    loop {
+        let heard = store.beat(beat).await?;
+        if heard != Heard::Duplicate || soloist_process::clock::boot().since(begun) > patience {
+            return Ok(heard);
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+/// Reports every second, and at once when what is offered changes. What it holds is told by the leases; `holds` goes along for
+/// nodes of version 0.1.
+pub async fn go_on(
+    store: Store,
+    mut beat: Beat,
+    planned: Containment,
+    holds: watch::Receiver<BTreeSet<JobName>>,
+    (mut offer, mut unfit): Offered,
+) {
+    let mut every = interval(BEAT_EVERY);
+    every.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut complained = false;
+    let mut disk = super::vitals::Disk::default();
+    loop {
+        tokio::select! {
+            _ = every.tick() => {}
+            Ok(()) = offer.changed() => {}
+            Ok(()) = unfit.changed() => {}
+        }
+        let offer = Arc::clone(&offer.borrow_and_update());
+        offer.put_into(&mut beat, &unfit.borrow_and_update());
+        // A guard may have fallen back since.
+        beat.containment = super::child::in_force(planned).to_string();
+        beat.holds = holds.borrow().iter().cloned().collect();
+        beat.vitals = Some(super::vitals::read(disk.room()));
+        match store.beat(&beat).await {
+            Ok(Heard::Welcome { told, .. }) => {
+                complained = false;
+                if !told {
+                    offer.tell(&store, &beat.node).await;
+                }
+            }
+            Ok(Heard::Duplicate) => complain(&mut complained, &beat.node),
+            // The feed says once that the store is away.
+            Err(error) => tracing::debug!(%error, "no heartbeat"),
+        }
+    }
+}
+
+/// What a node may run, and what of it this machine cannot start, both as they are now.
+pub type Offered = (watch::Receiver<Arc<Offer>>, watch::Receiver<Arc<Unfit>>);
+
+/// What a node may run, and what it defines: from its configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// The origin that browsers use.
+    url: String,
+    /// Jobs that may run here.
+    jobs: BTreeSet<JobName>,
+    digest: String,
+    definitions: Definitions,
+}
+
+impl Offer {
+    /// Of this configuration.
+    #[must_use]
+    pub fn of(config: &Config) -> Self {
+        let own = config.jobs.iter().filter(|job| job.runs_on(&config.node));
+        let definitions = config.definitions();
+        Self {
+            url: config.public_url.clone(),
+            jobs: own.map(|job| job.name.clone()).collect(),
+            digest: digest(&definitions),
+            definitions,
+        }
+    }
+
+    /// Makes `beat` a report of it, on a machine that cannot start what is `unfit`.
+    pub fn put_into(&self, beat: &mut Beat, unfit: &Unfit) {
+        beat.url.clone_from(&self.url);
+        beat.jobs = self.jobs.iter().filter(|job| !unfit.contains_key(*job)).cloned().collect();
+        beat.unfit = unfit.clone();
+        beat.unfit.retain(|job, _| self.jobs.contains(job));
+        beat.digest.clone_from(&self.digest);
+    }
+
+    /// Tells the others what is defined here.
+    async fn tell(&self, store: &Store, node: &NodeName) {
+        let (digest, definitions) = (self.digest.clone(), self.definitions.clone());
+        let told = Told { node: node.clone(), digest, definitions };
+        if let Err(error) = store.define(&told).await {
+            tracing::debug!(%error, "the definitions are told with the next report");
+        }
+    }
+}
+
+fn complain(complained: &mut bool, node: &NodeName) {
+    if !std::mem::replace(complained, true) {
+        tracing::error!(%node, "another process reports under this node's name: give each node its own `node`");
+    }
+}

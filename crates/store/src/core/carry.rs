@@ -1,0 +1,276 @@
+//! Jobs and records out of one store and into another, through the ports.
+//!
+//! A job goes as the texts that it has: record, history, output. Its record keeps version and token, so both go on growing. A
+//! lease does not go: none is held while a store is copied. Everything else goes as rows, lists and entries of the audit.
+
+use std::time::Duration;
+
+use super::audit::{Way as AuditWay, page};
+use super::shared::{AUDIT, noted, parsed, row, set, still, unset};
+use super::{Case, entry, version};
+use crate::engine::{Beside, Change, Commit, Engine, LeaseWrite, Part, Stored, Way};
+use crate::journal::{AuditEntry, AuditFilter, LogLine};
+use crate::portable::AT_ONCE;
+use crate::records::{Changed, Entry, Found, Look, Plan, Records, Write};
+use crate::{Result, StoreError};
+use soloist_domain::name::{JobName, RunId};
+use soloist_domain::time::{Stamp, StoreTime};
+
+pub(crate) use super::accounts::USERS;
+pub(crate) use super::credentials::TOKENS;
+
+/// Tables of which all is copied. What nodes say of themselves is not among them, nor who waits: both say it again.
+const TABLES: [&str; 13] = [
+    USERS,
+    TOKENS,
+    super::credentials::SESSIONS,
+    super::credentials::LINKS,
+    super::credentials::FAILURES,
+    super::sign_in::HOMES,
+    super::nodes::DRAINING,
+    super::alerts::INCIDENTS,
+    super::alerts::MUTED,
+    super::alerts::CHANNELS,
+    super::timeline::MARKS,
+    super::throughput::THROUGHPUT,
+    super::hidden::HIDDEN,
+];
+
+/// Lists of which all is copied, beside those of each job.
+const LISTS: [&str; 2] = [super::credentials::COUNTED, super::alerts::PAST];
+
+/// No list is longer.
+const LONGEST: usize = 1_000_000;
+
+/// A job as its texts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct JobTexts {
+    pub(crate) name: JobName,
+    /// What a change of it would change.
+    pub(crate) head: String,
+    version: u64,
+    body: String,
+    /// History and output, in the order in which they are written.
+    beside: Vec<Beside>,
+}
+
+impl JobTexts {
+    /// How many runs, and how many lines of output.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        let runs = self.beside.iter().filter(|one| matches!(one, Beside::Index { .. })).count();
+        (runs, self.beside.len() - runs)
+    }
+}
+
+/// How a job stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Standing {
+    /// Of its record.
+    pub(crate) head: String,
+    /// Its lease lasts.
+    pub(crate) held: bool,
+    /// So long the store may have forgotten a lease of it that lasts.
+    pub(crate) doubted: Duration,
+}
+
+/// How jobs stand, in their order.
+///
+/// # Errors
+/// [`StoreError::Unavailable`].
+pub(crate) async fn standing(engine: &dyn Engine, jobs: &[JobName]) -> Result<Vec<Standing>> {
+    let mut all = Vec::with_capacity(jobs.len());
+    for some in jobs.chunks(AT_ONCE) {
+        let reading = engine.read(some, Way::Rest).await?;
+        let doubted = reading.quarantine;
+        let stands = |one: Stored| Standing { head: one.head, held: one.lease.is_some(), doubted };
+        all.extend(reading.records.into_iter().map(stands));
+    }
+    Ok(all)
+}
+
+/// A job with its history and its output.
+///
+/// # Errors
+/// [`StoreError::Unavailable`], [`StoreError::Corrupt`].
+pub(crate) async fn read_job(engine: &dyn Engine, name: &JobName) -> Result<JobTexts> {
+    let reading = engine.read(std::slice::from_ref(name), Way::Rest).await?;
+    let stored = reading.records.into_iter().next().unwrap_or_default();
+    let case = Case::read(name, stored.clone())?;
+    let mut beside = Vec::new();
+    let mut before: Option<RunId> = None;
+    loop {
+        let texts = engine.history(name, before.as_ref(), AT_ONCE).await?.entries;
+        let full = texts.len() >= AT_ONCE;
+        for text in texts {
+            let run = entry(&case.job.record, &text)?;
+            beside.push(Beside::Index { number: run.token.0, text });
+            before = Some(run.id);
+        }
+        if !full {
+            break;
+        }
+    }
+    // The oldest one first, as they came.
+    beside.reverse();
+    let mut after = 0;
+    loop {
+        let texts = engine.lines(name, Part::After(after), AT_ONCE).await?;
+        let full = texts.len() >= AT_ONCE;
+        for text in texts {
+            let line: LogLine = parsed(&format!("log of {name}"), &text)?;
+            beside.push(Beside::Append { number: line.seq, text });
+            after = line.seq;
+        }
+        if !full {
+            break;
+        }
+    }
+    let version = version(&stored.head).unwrap_or_default();
+    Ok(JobTexts { name: name.clone(), head: stored.head, version, body: stored.body, beside })
+}
+
+/// Writes a job that is not there.
+///
+/// # Errors
+/// [`StoreError::Unavailable`]: also when it is there.
+pub(crate) async fn write_job(engine: &dyn Engine, job: &JobTexts) -> Result<()> {
+    let mut head = String::new();
+    let mut record = Some((job.version, job.body.as_str()));
+    let mut portions = job.beside.chunks(AT_ONCE);
+    loop {
+        let portion = portions.next();
+        if record.is_none() && portion.is_none() {
+            return Ok(());
+        }
+        let change = Change {
+            job: &job.name,
+            way: Way::Rest,
+            head: &head,
+            lease: "",
+            window: StoreTime(0)..StoreTime(i64::MAX / 1_000),
+            grant: None,
+            reach: Duration::ZERO,
+            calm: false,
+            record,
+            lease_write: LeaseWrite::None,
+            beside: portion.unwrap_or_default().to_vec(),
+            tell: &[],
+            once: true,
+            notes: Vec::new(),
+        };
+        match engine.commit(&change).await? {
+            Commit::Done { head: written, .. } => head = written,
+            Commit::Refused { .. } => {
+                return Err(StoreError::Unavailable(format!(
+                    "job {} was changed in the target meanwhile",
+                    job.name
+                )));
+            }
+        }
+        record = None;
+    }
+}
+
+/// Rows and entries of lists, as what writes them.
+///
+/// # Errors
+/// [`StoreError::Unavailable`].
+pub(crate) async fn read_rows(records: &dyn Records, jobs: &[JobName]) -> Result<Vec<Write>> {
+    let lists = LISTS.iter().map(|list| (*list).to_owned());
+    let of_jobs = jobs
+        .iter()
+        .flat_map(|job| [super::timeline::spans_of(job), super::timeline::wants_of(job)]);
+    let lists: Vec<String> = lists.chain(of_jobs).collect();
+    let looks: Vec<Look> = TABLES.iter().map(|table| Look::Rows((*table).to_owned())).collect();
+    let mut writes = Vec::new();
+    for (table, found) in TABLES.iter().zip(records.look(&looks).await?.found) {
+        let Found::Rows(rows) = found else { continue };
+        let set = |(row, text)| Write::Set { table: (*table).to_owned(), row, text };
+        writes.extend(rows.into_iter().map(set));
+    }
+    for some in lists.chunks(AT_ONCE) {
+        let looks: Vec<Look> = some.iter().map(|list| Look::First(list.clone(), LONGEST)).collect();
+        for (list, found) in some.iter().zip(records.look(&looks).await?.found) {
+            let Found::Entries(entries) = found else { continue };
+            let add = |(number, text)| Write::Add { list: list.clone(), number, text };
+            writes.extend(entries.into_iter().map(add));
+        }
+    }
+    Ok(writes)
+}
+
+/// The next entries of the audit behind that number.
+///
+/// # Errors
+/// [`StoreError::Unavailable`].
+pub(crate) async fn read_audit(records: &dyn Records, after: u64) -> Result<Vec<AuditEntry>> {
+    let page = page(records, &AuditFilter::default(), AuditWay::On(after), AT_ONCE).await?;
+    Ok(page.entries)
+}
+
+/// What writes them.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub(crate) fn audit_writes(entries: &[AuditEntry]) -> Result<Vec<Write>> {
+    let write = |entry: &AuditEntry| {
+        let line = noted(entry)?;
+        Ok(Write::Entry(Entry {
+            log: line.log,
+            counter: AUDIT.to_owned(),
+            id: entry.id,
+            at: entry.at,
+            count: entry.count,
+            until: entry.until,
+            entry: line.entry,
+        }))
+    };
+    entries.iter().map(write).collect()
+}
+
+/// Writes what has no conditions; once at most.
+///
+/// # Errors
+/// [`StoreError::Unavailable`].
+pub(crate) async fn write(records: &dyn Records, writes: Vec<Write>) -> Result<()> {
+    let plan = Plan { writes, once: true, ..Plan::default() };
+    records.change(&plan).await.map(drop)
+}
+
+/// A row by its table, and the clock at which it was read.
+///
+/// # Errors
+/// [`StoreError::Unavailable`].
+pub(crate) async fn look_at_row(
+    records: &dyn Records,
+    table: &str,
+    name: &str,
+) -> Result<(Stamp, Option<String>)> {
+    let looked = records.look(&[Look::Row(table.to_owned(), name.to_owned())]).await?;
+    Ok((looked.at, row(&looked, 0).map(str::to_owned)))
+}
+
+/// Changes a row from one text to another; whether it was as expected.
+///
+/// # Errors
+/// [`StoreError::Unavailable`].
+pub(crate) async fn swap_row(
+    records: &dyn Records,
+    table: &str,
+    row: &str,
+    is: Option<&str>,
+    shall: Option<&str>,
+    note: Option<&AuditEntry>,
+) -> Result<bool> {
+    let write = match shall {
+        Some(text) => set(table, row, text.to_owned()),
+        None => unset(table, row),
+    };
+    let mut plan =
+        Plan { checks: vec![still(table, row, is)], writes: vec![write], ..Plan::default() };
+    if let Some(entry) = note {
+        plan.writes.push(Write::Log(noted(entry)?));
+        plan.once = true;
+    }
+    Ok(records.change(&plan).await? == Changed::Done)
+}

@@ -1,0 +1,87 @@
+//! What a store must be able to do so that all of it can be copied into another one (`copy/`).
+//!
+//! Jobs and records are copied through the ports of [`engine`](super::engine) and [`records`](super::records). Sources and tasks have
+//! tables of their own in SQL and scripts in Redis, so they have a plain form here: what a store knows of them, without its indexes. A
+//! rotation is what everybody sees of it ([`RotationView`]).
+//!
+//! No other process uses either store meanwhile (`copy/check.rs`), so nothing here is one step with anything else, and nothing is decided.
+//! A target was empty, and what fills it is done once: a process that does not hear that it was done empties the target and begins again.
+
+use async_trait::async_trait;
+
+use super::Result;
+use super::dispatch::{CollectorView, Past, TaskId};
+use super::rotation::RotationView;
+use soloist_domain::dispatch::{Source, Task};
+use soloist_domain::lease::Token;
+use soloist_domain::name::JobName;
+use soloist_domain::time::Stamp;
+
+/// Tasks, entries, lines or rows that are read or written at once.
+pub(super) const AT_ONCE: usize = 200;
+
+/// A source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct StoredSource {
+    pub(super) source: Source,
+    /// Not smaller than any token of its tasks.
+    pub(super) token: Token,
+    /// The starts that its window may count, oldest first: one for each task.
+    pub(super) starts: Vec<Stamp>,
+}
+
+/// A task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct StoredTask {
+    pub(super) task: Task,
+    pub(super) key: String,
+    pub(super) payload: String,
+    /// Oldest first.
+    pub(super) history: Vec<Past>,
+}
+
+impl StoredTask {
+    /// How many bytes people wrote.
+    pub(super) fn size(&self) -> usize {
+        let errors = self.history.iter().filter_map(|past| past.error.as_ref()).map(String::len);
+        self.key.len() + self.payload.len() + errors.sum::<usize>()
+    }
+}
+
+/// Where a reader of tasks is. What the numbers mean is the store's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Bookmark {
+    pub(super) queue: usize,
+    pub(super) behind: i64,
+}
+
+/// The port.
+#[async_trait]
+pub(super) trait Portable: Send + Sync {
+    /// Every job that has a record, by name; leases of programs and commands, too.
+    async fn every_job(&self) -> Result<Vec<JobName>>;
+
+    /// Every source: those that can be served first, in the order of their turns.
+    async fn every_source(&self) -> Result<Vec<StoredSource>>;
+
+    /// The next tasks, about [`AT_ONCE`], and where to go on; `None`: there are no others.
+    async fn next_tasks(&self, from: Bookmark) -> Result<(Vec<StoredTask>, Option<Bookmark>)>;
+
+    /// Writes how far sources have come, which were made with their rules just now.
+    async fn fill_sources(&self, sources: &[StoredSource]) -> Result<()>;
+
+    /// Writes tasks, none of which is in hand. Their sources count them already.
+    async fn fill_tasks(&self, tasks: &[StoredTask]) -> Result<()>;
+
+    /// Says of tasks that are there in which order they were done, the first one first.
+    async fn fill_done(&self, done: &[TaskId]) -> Result<()>;
+
+    /// Writes when collectors were seen.
+    async fn fill_collectors(&self, collectors: &[CollectorView]) -> Result<()>;
+
+    /// Writes how far a rotation has come, which was made with its rules just now. No worker has its turn.
+    async fn fill_rotation(&self, rotation: &RotationView) -> Result<()>;
+
+    /// Forgets everything but what the store says of itself, and the mark of the copy.
+    async fn empty(&self) -> Result<()>;
+}

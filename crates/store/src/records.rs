@@ -1,0 +1,282 @@
+//! What a store must be able to do for everything that belongs to no job: accounts, credentials, nodes, the audit, rotations.
+//!
+//! The port beside [`engine`](super::engine), which is that of jobs and their leases. As there, an implementation decides
+//! nothing: `core` looks, decides, and changes on condition that nothing it looked at has changed. There are three kinds of
+//! things:
+//!
+//! - a *table* of rows, each a text under a name;
+//! - a *list* of texts, each once, in the order of their numbers;
+//! - a *log* of JSON objects, which the store numbers and dates itself. Several logs may take their numbers from one counter:
+//!   then the numbers of all of them together say in which order they were written.
+//!
+//! Nothing here ends by itself: what has an end says so in its text, and `core` compares that with the store's clock.
+//!
+//! # Clock
+//!
+//! One clock for all of this, in microseconds. `core` decides at the instant of what it looked at, or at [`Records::latest`] if it did
+//! not look, so that nothing ends early; and it has the change refused outside of [`Plan::within`] when an instant that it compared
+//! lies near.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use async_trait::async_trait;
+
+use super::core::KnownTurns;
+use super::dispatch::Waiter;
+use super::journal::AuditEntry;
+use super::{Result, StoreError};
+use soloist_domain::rotation::Memory;
+use soloist_domain::time::{Stamp, StoreTime};
+
+/// Something to look at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Look {
+    /// One row of a table.
+    Row(String, String),
+    /// All rows of a table.
+    Rows(String),
+    /// The first entries of a list, at most so many.
+    First(String, usize),
+    /// The last entries of a list, at most so many.
+    Last(String, usize),
+    /// The first entries of a list, at most so many, each with the row of a table that has its text as name.
+    Described { list: String, table: String, most: usize },
+    /// How many entries some lists have together.
+    Count(Vec<String>),
+    /// How many of them have a number below that of `text` in the list `of`; all of them, if it is not there.
+    Ahead { lists: Vec<String>, of: String, text: String },
+    /// Whether the store may have forgotten something.
+    Memory,
+    /// The newest entries of a log, newest first: at most so many, with numbers below that one.
+    Log(String, Option<u64>, usize),
+    /// The entries of a log with numbers above that one, oldest first: at most so many.
+    LogAfter(String, u64, usize),
+}
+
+/// What was found there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Found {
+    /// The text of a row.
+    Row(Option<String>),
+    /// Row and text.
+    Rows(BTreeMap<String, String>),
+    /// Number and text, in their order.
+    Entries(Vec<(u64, String)>),
+    /// Number, text, and the text of the row, in the order of their numbers.
+    Described(Vec<(u64, String, Option<String>)>),
+    /// A number of entries.
+    Count(u64),
+    /// As far as is known now.
+    Memory {
+        memory: Memory,
+        /// Nothing says since when this store exists: it may have been emptied just now.
+        emptied: bool,
+    },
+    /// JSON objects with `id` and `at` (milliseconds).
+    Log(Vec<String>),
+}
+
+/// Several looks at one instant.
+#[derive(Debug)]
+pub(super) struct Looked {
+    /// The store's clock.
+    pub(super) at: Stamp,
+    /// In the order in which they were asked for.
+    pub(super) found: Vec<Found>,
+}
+
+/// A condition of a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Check {
+    /// The row has this text; `None`: there is no such row.
+    Row { table: String, row: String, is: Option<String> },
+    /// The row begins with this text.
+    Begins { table: String, row: String, with: String },
+    /// What is known of the store's memory is this still.
+    Memory(Memory),
+    /// There is no row at all.
+    Empty { table: String },
+    /// The first entries of a list are these; when they are fewer than `most`, there are no others.
+    First { list: String, most: usize, are: Vec<String> },
+}
+
+/// Something to write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Write {
+    /// A row has this text from now on.
+    Set { table: String, row: String, text: String },
+    /// A row is gone.
+    Unset { table: String, row: String },
+    /// A text is in the list, at this number; one that is there already moves.
+    Add { list: String, number: u64, text: String },
+    /// A text is in the list, behind all that joined any list under the same `counter` before; one that is there already stays.
+    Join { list: String, counter: String, text: String },
+    /// A text is not in the list.
+    Strike { list: String, text: String },
+    /// The list keeps its last entries only, so many.
+    Cut { list: String, kept: usize },
+    /// A JSON object is added to a log.
+    Log(Line),
+    /// An entry of another store is added behind those of a log, as it stood there.
+    Entry(Entry),
+}
+
+/// An entry of a log with the numbers and instants that another store gave it. That number is the last of `counter` from then on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// Which log.
+    pub(super) log: String,
+    /// What numbers it.
+    pub(super) counter: String,
+    pub(super) id: u64,
+    pub(super) at: StoreTime,
+    pub(super) count: u64,
+    pub(super) until: Option<StoreTime>,
+    /// Without the members that are named above, as in [`Line`].
+    pub(super) entry: String,
+}
+
+impl Entry {
+    /// The whole JSON object.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`]: `entry` is no JSON object.
+    pub(super) fn text(&self) -> Result<String> {
+        let Self { id, at, count, until, .. } = self;
+        let until = until.map(|until| format!("\"until\":{},", until.0)).unwrap_or_default();
+        Ok(format!("{{\"id\":{id},\"at\":{},\"count\":{count},{until}{}}}", at.0, self.inside()?))
+    }
+
+    /// What stands between the braces of `entry`.
+    ///
+    /// # Errors
+    /// As [`Self::text`].
+    pub(super) fn inside(&self) -> Result<&str> {
+        let inside = self.entry.strip_prefix('{').and_then(|entry| entry.strip_suffix('}'));
+        inside.ok_or_else(|| {
+            StoreError::Corrupt(format!("{}: {:?} is no JSON object", self.log, self.entry))
+        })
+    }
+}
+
+/// A JSON object for a log. The store sets `id`, which is one more than the last of `counter`, and `at`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Line {
+    /// Which log.
+    pub(super) log: String,
+    /// What numbers it.
+    pub(super) counter: String,
+    /// Without `id`, `at`, `count` and `until`.
+    pub(super) entry: String,
+    /// How often it happened; the entry says so if it is more than once.
+    pub(super) count: u64,
+    /// So many of the newest entries are kept, at least.
+    pub(super) kept: usize,
+    /// It may be counted instead of written.
+    pub(super) fold: Option<Fold>,
+}
+
+/// What was written under the same key a short time before, and said the same, is written again instead: with its old `id` and `at`, with `count`,
+/// how often in all, and `until`, when the last time was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Fold {
+    /// Of the keys of this log.
+    pub(super) key: String,
+    /// What it says, without spaces. The newest entry under the key must say so, too.
+    pub(super) same: String,
+    /// Milliseconds since `at`.
+    pub(super) within_ms: u64,
+}
+
+/// The table that knows which entry of a log was written under which key.
+pub(super) fn folds(log: &str) -> String {
+    format!("{log}:folds")
+}
+
+/// More keys than these are not remembered: then nothing is, and folding begins anew.
+pub(super) const FOLDS_KEPT: usize = 4_096;
+
+/// What listeners are told, in the same step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Tell {
+    /// [`StoreEvent::Nodes`](super::events::StoreEvent::Nodes).
+    Nodes,
+    /// [`StoreEvent::Accounts`](super::events::StoreEvent::Accounts).
+    Accounts,
+    /// [`StoreEvent::Wake`](super::events::StoreEvent::Wake).
+    Wake(Vec<Waiter>),
+}
+
+/// A change: done as a whole or not at all.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Plan {
+    /// All must hold.
+    pub(super) checks: Vec<Check>,
+    /// The instant of the change must be in it.
+    pub(super) within: Option<Range<Stamp>>,
+    /// Carried out in this order.
+    pub(super) writes: Vec<Write>,
+    /// After all of it is written.
+    pub(super) tells: Vec<Tell>,
+    /// Carrying it out twice would be wrong; never is it sent again when a connection broke. A plan whose conditions its own
+    /// success breaks need not say so.
+    pub(super) once: bool,
+}
+
+/// How a change ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Changed {
+    /// All of it is written.
+    Done,
+    /// Nothing is written: a condition did not hold. Look again.
+    Refused,
+}
+
+/// The port.
+#[async_trait]
+pub(super) trait Records: Send + Sync {
+    /// The audit entry that is to be written in the same step as what this handle is asked for; see
+    /// [`Store::noting`](super::Store::noting).
+    fn note(&self) -> Option<&AuditEntry>;
+
+    /// The store's clock is not later than this at this moment, and hardly earlier; `None` as long as that is not known.
+    fn latest(&self) -> Option<Stamp>;
+
+    /// Looks at several things at one instant.
+    async fn look(&self, looks: &[Look]) -> Result<Looked>;
+
+    /// Carries a change out, if its conditions hold.
+    async fn change(&self, plan: &Plan) -> Result<Changed> {
+        Ok(self.change_and_look(plan, &[], &[]).await?.0)
+    }
+
+    /// The same, and looks at the same instant: at `done` behind the change, or at `refused` if there was none.
+    async fn change_and_look(
+        &self,
+        plan: &Plan,
+        done: &[Look],
+        refused: &[Look],
+    ) -> Result<(Changed, Looked)>;
+
+    /// What this process remembers of rotations.
+    fn turns(&self) -> &KnownTurns;
+}
+
+/// A store of one kind as one of any: what unit tests ask it for is what `core` does on it.
+#[cfg(test)]
+pub(super) trait OfAnyKind: Records + Sized {
+    fn rows(&self) -> &dyn Records {
+        self
+    }
+
+    fn law(&self) -> &dyn super::engine::Engine
+    where
+        Self: super::engine::Engine,
+    {
+        self
+    }
+}
+
+#[cfg(test)]
+impl<T: Records> OfAnyKind for T {}

@@ -1,0 +1,34 @@
+//! Columns on their way in and out: numbers, JSON. What cannot be read is named.
+
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension};
+use serde::Serialize;
+
+use super::fault::{Fault, SqliteResult};
+use crate::sql::row as shared;
+pub(super) use crate::sql::row::{int, uint};
+
+/// Milliseconds, as columns keep durations.
+pub(super) fn ms(span: Duration) -> i64 {
+    i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// `what` cannot be read, because of `why`.
+pub(super) fn corrupt(what: &str, why: &str) -> Fault {
+    shared::corrupt(what, why).into()
+}
+
+/// The JSON of `value`.
+pub(super) fn text<T: Serialize + ?Sized>(value: &T) -> SqliteResult<String> {
+    Ok(shared::text(value)?)
+}
+
+/// One value of one row, if there is one.
+pub(super) fn find<T: rusqlite::types::FromSql>(
+    db: &Connection,
+    sql: &str,
+    params: impl rusqlite::Params,
+) -> SqliteResult<Option<T>> {
+    Ok(db.prepare_cached(sql)?.query_row(params, |row| row.get(0)).optional()?)
+}

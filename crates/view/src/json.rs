@@ -1,0 +1,443 @@
+//! Sources and rotations as JSON: what the API, the live socket and the command line show of them, defined once.
+
+use serde::{Deserialize, Serialize};
+
+use super::rules::{RotationRules, SourceRules};
+use super::{millis, whole};
+use crate::words::iso;
+use soloist_domain::dispatch::{Reason, Window};
+use soloist_domain::name::TypeName;
+use soloist_domain::rotation::{Choice, Reason as Why, Ring, Skip, Turn};
+use soloist_domain::time::Stamp;
+use soloist_store::dispatch::SourceView;
+use soloist_store::rotation::{PastTurn, RotationView, TypeView, WaiterView};
+
+/// At most `count` starts in any stretch of `ms` milliseconds.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WindowRule {
+    /// Starts.
+    #[schema(minimum = 1, maximum = 100_000)]
+    #[serde(deserialize_with = "whole::number")]
+    pub count: u32,
+    /// The stretch.
+    #[schema(minimum = 1, maximum = 31_622_400_000_u64)]
+    #[serde(deserialize_with = "whole::number")]
+    pub ms: u64,
+}
+
+/// How long a task waits that was reported for another try: `first_ms`, then twice as long each time, at most `max_ms`.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BackoffRule {
+    /// After the first try.
+    #[schema(minimum = 0, maximum = 31_622_400_000_u64)]
+    #[serde(deserialize_with = "whole::number")]
+    pub first_ms: u64,
+    /// At most.
+    #[schema(minimum = 0, maximum = 31_622_400_000_u64)]
+    #[serde(deserialize_with = "whole::number")]
+    pub max_ms: u64,
+}
+
+/// At most `count` starts in any stretch of `ms` milliseconds.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Quota {
+    /// Starts.
+    #[schema(minimum = 1, maximum = 1_000)]
+    #[serde(deserialize_with = "whole::number")]
+    pub count: u32,
+    /// The stretch.
+    #[schema(minimum = 1, maximum = 31_622_400_000_u64)]
+    #[serde(deserialize_with = "whole::number")]
+    pub ms: u64,
+}
+
+impl From<Window> for WindowRule {
+    fn from(Window { count, span }: Window) -> Self {
+        Self { count, ms: millis(span) }
+    }
+}
+
+impl From<Window> for Quota {
+    fn from(Window { count, span }: Window) -> Self {
+        Self { count, ms: millis(span) }
+    }
+}
+
+/// An instant at which something may begin: never said too early.
+#[must_use]
+pub fn not_before(at: Stamp) -> String {
+    iso(at.ceil())
+}
+
+/// An instant at which something ends: never said too late.
+#[must_use]
+pub fn not_after(at: Stamp) -> String {
+    iso(at.floor())
+}
+
+/// A source: its rules, what it has, and whether it is served.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Source {
+    /// Its name.
+    pub name: String,
+    /// As in the rules.
+    pub gap_ms: u64,
+    /// As in the rules.
+    pub window: Option<WindowRule>,
+    /// As in the rules.
+    pub cap: Option<u32>,
+    /// As in the rules.
+    pub lease_ms: u64,
+    /// As in the rules.
+    pub max_attempts: u32,
+    /// As in the rules.
+    pub backoff: BackoffRule,
+    /// As in the rules.
+    pub paused: bool,
+    /// No collector is served before this; null when it is not blocked.
+    #[schema(format = DateTime)]
+    pub blocked_until: Option<String>,
+    /// Tasks that may be claimed.
+    pub ready: u64,
+    /// Tasks that wait for an instant.
+    pub due: u64,
+    /// Tasks in collectors' hands.
+    pub in_flight: u64,
+    /// Tasks given up.
+    pub dead: u64,
+    /// Tasks done for good, ever.
+    pub done: u64,
+    /// Starts, ever.
+    pub started: u64,
+    /// Accepted as done, ever; recrawls too.
+    pub finished: u64,
+    /// Reported for another try, ever.
+    pub retried: u64,
+    /// Leases that ran out, ever.
+    pub expired: u64,
+    /// Why no collector is served now: `empty`, `gap`, `cap`, `paused` or `blocked`; null when it can be served.
+    #[schema(value_type = Option<String>, example = "gap")]
+    pub reason: Option<Reason>,
+    /// When that may be over, as far as is known.
+    #[schema(format = DateTime)]
+    pub next_at: Option<String>,
+}
+
+impl From<SourceView> for Source {
+    fn from(view: SourceView) -> Self {
+        let blocked = view.blocked_until > view.now;
+        let SourceRules { gap_ms, window, cap, lease_ms, max_attempts, backoff, paused } =
+            SourceRules::from(&view.rules);
+        Self {
+            name: view.name.to_string(),
+            gap_ms,
+            window,
+            cap,
+            lease_ms,
+            max_attempts,
+            backoff,
+            paused,
+            blocked_until: blocked.then(|| not_before(view.blocked_until)),
+            ready: view.ready,
+            due: view.due,
+            in_flight: view.in_flight,
+            dead: view.dead,
+            done: view.done,
+            started: view.started,
+            finished: view.finished,
+            retried: view.retried,
+            expired: view.expired,
+            reason: view.shut.map(|shut| shut.reason),
+            next_at: view.shut.and_then(|shut| shut.until).map(not_before),
+        }
+    }
+}
+
+/// Sources, by name.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct SourceList {
+    /// The sources.
+    pub sources: Vec<Source>,
+    /// The store's clock when they were read; left out when there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
+    pub now: Option<String>,
+}
+
+impl From<Vec<SourceView>> for SourceList {
+    fn from(views: Vec<SourceView>) -> Self {
+        let now = views.first().map(|view| not_after(view.now));
+        Self { sources: views.into_iter().map(Source::from).collect(), now }
+    }
+}
+
+/// What becomes of a type that nobody waits for when its turn comes.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SkipRule {
+    /// It is passed over; so is one inside its own gap, or whose quota is used up.
+    Absent,
+    /// Everybody waits for it.
+    Never,
+}
+
+/// A type: its rules, who waits for it, and how its turns ended.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct RotationType {
+    /// Its name.
+    pub name: String,
+    /// As in the rules.
+    pub gap_ms: u64,
+    /// As in the rules.
+    pub quota: Option<Quota>,
+    /// How many wait for it.
+    pub waiting: u64,
+    /// Turns passed as done, ever.
+    pub done: u64,
+    /// Turns passed as empty, ever.
+    pub empty: u64,
+    /// Turns passed as failed, ever.
+    pub failed: u64,
+    /// Turns whose lease ran out, or whose grant no worker received, ever.
+    pub lost: u64,
+    /// What a start of this type waits for besides the order: `gap`, `quota`, `not_before` or `recovery`; left out when that is
+    /// nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(example = "quota")]
+    pub reason: Option<String>,
+    /// Until when; left out with `reason`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
+    pub earliest_at: Option<String>,
+}
+
+/// Who has the turn.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Holder {
+    /// The turn's id; not told to collectors who wait for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn: Option<String>,
+    /// For which type.
+    pub r#type: String,
+    /// Who, as it calls itself.
+    pub worker: String,
+    /// When it started.
+    #[schema(format = DateTime)]
+    pub since: String,
+    /// Until when, unless it is extended or passed.
+    #[schema(format = DateTime)]
+    pub lease_until: String,
+}
+
+impl Holder {
+    /// As shown to those who may know the turn's id, or not.
+    #[must_use]
+    pub fn of(turn: &Turn, with_id: bool) -> Self {
+        Self {
+            turn: with_id.then(|| turn.token.to_string()),
+            r#type: turn.kind.to_string(),
+            worker: turn.worker.to_string(),
+            since: not_after(turn.since),
+            lease_until: not_after(turn.until),
+        }
+    }
+}
+
+/// Who comes next.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct NextTurn {
+    /// Of those that workers wait for, or with `skip` `never` the first in order; null when there is none.
+    pub r#type: Option<String>,
+    /// When it may start; null when it can start now, or when that is not known.
+    #[schema(format = DateTime)]
+    pub at: Option<String>,
+    /// What it waits for: `held`, `gap`, `quota`, `not_before`, `recovery` or `absent`; `idle` when no worker waits; null when it can
+    /// start now.
+    #[schema(example = "gap")]
+    pub reason: Option<String>,
+}
+
+/// Who comes next, when and why then. Known also while a worker has the turn, but not when.
+#[must_use]
+pub fn coming(view: &RotationView) -> (Option<TypeName>, Option<Stamp>, Option<Why>) {
+    let waits = |kind: &TypeName| view.types.iter().any(|one| one.kind == *kind && one.waiting > 0);
+    let held = view.ring.turn.is_some();
+    let free = Ring { turn: None, ..view.ring.clone() };
+    match free.choose(&view.rules, waits, view.now) {
+        Choice::Now(kind) => (Some(kind), None, held.then_some(Why::Held)),
+        Choice::Later { kind, .. } if held => (kind, None, Some(Why::Held)),
+        Choice::Later { reason, until, kind } => (kind, until, Some(reason)),
+    }
+}
+
+impl NextTurn {
+    fn of(view: &RotationView) -> Self {
+        let (kind, at, reason) = coming(view);
+        let r#type = kind.map(|kind| kind.to_string());
+        Self { r#type, at: at.map(not_before), reason: reason.map(|why| word(why).to_owned()) }
+    }
+}
+
+/// A worker that waits.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct WaitingWorker {
+    /// For which type.
+    pub r#type: String,
+    /// Who, as it calls itself.
+    pub worker: String,
+    /// At which node.
+    pub node: String,
+    /// Since when.
+    #[schema(format = DateTime)]
+    pub since: String,
+}
+
+impl From<WaiterView> for WaitingWorker {
+    fn from(view: WaiterView) -> Self {
+        Self {
+            r#type: view.kind.to_string(),
+            worker: view.worker.to_string(),
+            node: view.node.to_string(),
+            since: not_after(view.since),
+        }
+    }
+}
+
+/// A turn that ended.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct EndedTurn {
+    /// Its id.
+    pub turn: String,
+    /// For which type.
+    pub r#type: String,
+    /// Whose it was.
+    pub worker: String,
+    /// When it started.
+    #[schema(format = DateTime)]
+    pub since: String,
+    /// When it was passed, or its lease ended.
+    #[schema(format = DateTime)]
+    pub ended: String,
+    /// `done`, `empty`, `failed` or `lost`.
+    #[schema(example = "done")]
+    pub outcome: String,
+}
+
+impl From<PastTurn> for EndedTurn {
+    fn from(past: PastTurn) -> Self {
+        Self {
+            turn: past.token.to_string(),
+            r#type: past.kind.to_string(),
+            worker: past.worker.to_string(),
+            since: not_after(past.since),
+            ended: not_after(past.ended),
+            outcome: past.ending.as_str().to_owned(),
+        }
+    }
+}
+
+/// A rotation: its rules, who has the turn, who comes next, who waits, and the last turns.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Rotation {
+    /// Its name.
+    pub name: String,
+    /// In the order of the rules.
+    pub types: Vec<RotationType>,
+    /// As in the rules.
+    pub min_gap_ms: u64,
+    /// As in the rules.
+    pub lease_ms: u64,
+    /// As in the rules.
+    #[schema(value_type = SkipRule)]
+    pub skip: Skip,
+    /// Who has the turn; null when it has no holder.
+    pub holder: Option<Holder>,
+    /// The types in the order in which their turns come, beginning with the next.
+    pub order: Vec<String>,
+    /// Who comes next.
+    pub next: NextTurn,
+    /// In the order in which they came; the first 100.
+    pub waiters: Vec<WaitingWorker>,
+    /// The last turns that ended, newest first.
+    pub turns: Vec<EndedTurn>,
+}
+
+impl From<RotationView> for Rotation {
+    fn from(view: RotationView) -> Self {
+        let next = NextTurn::of(&view);
+        let order = view.ring.order(&view.rules).map(|kind| kind.name.to_string()).collect();
+        let RotationRules { types, min_gap_ms, lease_ms, skip } = (&view.rules).into();
+        let limit = |name: &TypeName| match view.rules.of(name) {
+            Some(rules) => match view.ring.earliest(&view.rules, rules, view.now) {
+                (_, Why::Order) => (None, None),
+                (at, reason) => (Some(word(reason).to_owned()), Some(not_before(at))),
+            },
+            None => (None, None),
+        };
+        let types = types.into_iter().zip(view.types).map(|(rules, counts)| {
+            let TypeView { waiting, done, empty, failed, lost, .. } = counts;
+            let (name, gap_ms, quota) = (rules.name.to_string(), rules.gap_ms, rules.quota);
+            let (reason, earliest_at) = limit(&rules.name);
+            RotationType {
+                name,
+                gap_ms,
+                quota,
+                waiting,
+                done,
+                empty,
+                failed,
+                lost,
+                reason,
+                earliest_at,
+            }
+        });
+        Self {
+            name: view.name.to_string(),
+            types: types.collect(),
+            min_gap_ms,
+            lease_ms,
+            skip,
+            holder: view.ring.turn.as_ref().map(|turn| Holder::of(turn, true)),
+            order,
+            next,
+            waiters: view.waiters.into_iter().map(WaitingWorker::from).collect(),
+            turns: view.past.into_iter().map(EndedTurn::from).collect(),
+        }
+    }
+}
+
+/// As in the answers.
+#[must_use]
+pub fn word(reason: Why) -> &'static str {
+    match reason {
+        Why::Held => "held",
+        Why::Gap => "gap",
+        Why::Quota => "quota",
+        Why::NotBefore => "not_before",
+        Why::Recovery => "recovery",
+        Why::Order => "order",
+        Why::Absent => "absent",
+        Why::Idle => "idle",
+    }
+}
+
+/// Rotations, by name.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct RotationList {
+    /// The rotations, with the last 10 turns of each.
+    pub rotations: Vec<Rotation>,
+    /// The store's clock when they were read; left out when there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
+    pub now: Option<String>,
+}
+
+impl From<Vec<RotationView>> for RotationList {
+    fn from(views: Vec<RotationView>) -> Self {
+        let now = views.first().map(|view| not_after(view.now));
+        Self { rotations: views.into_iter().map(Rotation::from).collect(), now }
+    }
+}

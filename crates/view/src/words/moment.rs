@@ -1,0 +1,157 @@
+//! Instants and durations in words.
+//!
+//! Text is in the zone of this machine. Pages carry the instant beside it, so that it can be said again in the zone of the
+//! reader: by the server when the account has one, else by the browser.
+
+use std::time::Duration;
+
+use super::zone::{Zone, timestamp};
+use super::{Arg, Language, Piece, say};
+use soloist_domain::time::StoreTime;
+
+/// RFC 3339 in UTC with milliseconds.
+#[must_use]
+pub fn iso(at: StoreTime) -> String {
+    timestamp(at).strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
+}
+
+/// `09:12`, with the day in front when that is not today.
+#[must_use]
+pub fn minute(lang: Language, at: StoreTime, now: StoreTime) -> Piece {
+    piece(lang, at, now, "minute")
+}
+
+/// `09:12:03`, with the day in front when that is not today.
+#[must_use]
+pub fn clock(lang: Language, at: StoreTime, now: StoreTime) -> Piece {
+    piece(lang, at, now, "clock")
+}
+
+/// `2026-05-04 09:12:03`, for tables that span days.
+#[must_use]
+pub fn day_clock(at: StoreTime) -> Piece {
+    piece(Language::En, at, at, "day")
+}
+
+/// `09:12:03`, whatever the day.
+#[must_use]
+pub fn second(at: StoreTime) -> Piece {
+    piece(Language::En, at, at, "second")
+}
+
+fn piece(lang: Language, at: StoreTime, now: StoreTime, form: &'static str) -> Piece {
+    let text = Zone::here().told(lang, at, now, form);
+    Piece::Time { ms: at.0, iso: iso(at), form, text }
+}
+
+/// A duration in at most two units: `4 s`, `6 min`, `1 h 29 min`, `3 d 2 h`.
+#[must_use]
+pub fn duration(lang: Language, length: Duration) -> String {
+    let seconds = i64::try_from(length.as_secs()).unwrap_or(i64::MAX);
+    let two = |id: &str, big: i64, small: i64| {
+        say(lang, id, &[("a", Arg::Number(big)), ("b", Arg::Number(small))])
+    };
+    match seconds {
+        0..60 => say(lang, "time-seconds", &[("a", Arg::Number(seconds))]),
+        60..3_600 => say(lang, "time-minutes", &[("a", Arg::Number(seconds / 60))]),
+        3_600..86_400 => two("time-hours", seconds / 3_600, seconds / 60 % 60),
+        _ => two("time-days", seconds / 86_400, seconds / 3_600 % 24),
+    }
+}
+
+/// A duration of rules, which is said as it was given: `250 ms`, `1.5 s`, `90 s`, `5 min`.
+#[must_use]
+pub fn exactly(lang: Language, length: Duration) -> String {
+    let ms = length.as_millis();
+    if (1..1_000).contains(&ms) {
+        return say(lang, "time-milliseconds", &[("a", Arg::from(ms.to_string()))]);
+    }
+    if (ms > 0 && ms.is_multiple_of(60_000)) || length >= Duration::from_secs(600) {
+        return duration(lang, length);
+    }
+    // Formatting a float drops what is not there: 90 and not 90.0.
+    let seconds = length.as_secs_f64().to_string();
+    say(lang, "time-seconds", &[("a", Arg::from(seconds))])
+}
+
+/// How long something took that is over: to the tenth of a second below ten seconds.
+#[must_use]
+pub fn lasted(lang: Language, length: Duration) -> String {
+    match length.as_millis() {
+        ms @ 0..100 => say(lang, "time-milliseconds", &[("a", Arg::from(ms.to_string()))]),
+        ms @ 100..10_000 => {
+            let tenths = (ms + 50) / 100;
+            let text = match tenths % 10 {
+                0 => (tenths / 10).to_string(),
+                tenth => format!("{}.{tenth}", tenths / 10),
+            };
+            say(lang, "time-seconds", &[("a", Arg::from(text))])
+        }
+        _ => duration(lang, length),
+    }
+}
+
+/// The time left until `at`, shrinking on the page.
+#[must_use]
+pub fn until(lang: Language, at: StoreTime, now: StoreTime) -> Piece {
+    // Rounded up: "in 0 s" for something that has not happened yet would be false.
+    let left = at.since(now) + Duration::from_millis(999);
+    Piece::Until { ms: at.0, text: duration(lang, left) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_at_most_two_units() {
+        let say = |lang, seconds| duration(lang, Duration::from_secs(seconds));
+        for (seconds, en, zh) in [
+            (0, "0 s", "0 秒"),
+            (59, "59 s", "59 秒"),
+            (360, "6 min", "6 分钟"),
+            (5_340, "1 h 29 min", "1 小时 29 分"),
+            (266_400, "3 d 2 h", "3 天 2 小时"),
+        ] {
+            assert_eq!(say(Language::En, seconds), en);
+            assert_eq!(say(Language::Zh, seconds), zh);
+        }
+    }
+
+    #[test]
+    fn a_rule_is_said_exactly() {
+        for (ms, en) in [
+            (0, "0 s"),
+            (1, "1 ms"),
+            (999, "999 ms"),
+            (1_000, "1 s"),
+            (1_500, "1.5 s"),
+            (60_000, "1 min"),
+            (90_000, "90 s"),
+            (5_400_000, "1 h 30 min"),
+        ] {
+            assert_eq!(exactly(Language::En, Duration::from_millis(ms)), en);
+        }
+    }
+
+    #[test]
+    fn what_took_less_than_a_second_did_not_take_none() {
+        for (ms, en) in [
+            (4, "4 ms"),
+            (100, "0.1 s"),
+            (449, "0.4 s"),
+            (960, "1 s"),
+            (2_000, "2 s"),
+            (9_940, "9.9 s"),
+            (10_900, "10 s"),
+            (90_000, "1 min"),
+        ] {
+            assert_eq!(lasted(Language::En, Duration::from_millis(ms)), en);
+        }
+    }
+
+    #[test]
+    fn an_instant_is_written_in_utc_with_milliseconds() {
+        assert_eq!(iso(StoreTime(1_777_856_523_004)), "2026-05-04T01:02:03.004Z");
+    }
+}

@@ -1,8 +1,0 @@
-//! The transitions by timetables of hours, played in milliseconds, and by random histories; the rules by themselves.
-
-mod histories;
-mod in_memory;
-mod limits;
-mod rules;
-mod shop;
-mod timetable;
