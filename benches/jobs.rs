@@ -90,7 +90,7 @@ async fn take(store: &Store, job: &JobName, owner: &str) -> Token {
 async fn measure(rounds: usize) {
     let dir = tempfile::tempdir().expect("a directory");
     let url = format!("sqlite:{}", dir.path().join("soloist.db").display());
-    let store = Store::connect(&url, &Options::default()).await.expect("the store");
+    let store = soloist::stores::connect(&url, &Options::default()).await.expect("the store");
     let names: Vec<JobName> = (0..JOBS).map(job).collect();
     for name in &names {
         store.participate(name, &li(), true, Some("spring sale")).await.expect("on");
@@ -112,7 +112,7 @@ async fn measure(rounds: usize) {
 async fn commands(url: &str, names: &[JobName], rounds: usize) {
     let mut switch = Times::new("switch by a process that knows nothing yet");
     for round in 0..rounds {
-        let store = Store::connect(url, &Options::default()).await.expect("the store");
+        let store = soloist::stores::connect(url, &Options::default()).await.expect("the store");
         let on = round % 2 == 1;
         switch.time(store.participate(&names[20], &li(), on, None)).await.expect("done");
     }
@@ -183,7 +183,7 @@ async fn many(store: &Store, names: &[JobName], rounds: usize) {
 
 /// From the call until the feed of another connection shows the change.
 async fn shown(store: &Store, url: &str, rounds: usize) {
-    let other = Store::connect(url, &Options::default()).await.expect("the store");
+    let other = soloist::stores::connect(url, &Options::default()).await.expect("the store");
     let name = job(30);
     let followed = Followed {
         job: name.clone(),

@@ -51,7 +51,7 @@ async fn measure(leases: usize, seconds: u64) {
     let timing = Timing::from_ttl(TTL).expect("a safe lease");
     let server = redis::RedisServer::start(&[]);
     let options = Options { timeout: timing.store_timeout, ..Options::default() };
-    let store = Store::connect(&server.url(), &options).await.expect("the store");
+    let store = soloist::stores::connect(&server.url(), &options).await.expect("the store");
     let keeper = Keeper::start(store.clone(), Arc::new(Metrics::new()));
 
     let begun = clock::boot();

@@ -45,9 +45,9 @@ use soloist_runner::leftovers::{self, Swept};
 use soloist_runner::nursery::Nursery;
 use soloist_runner::supervisor::{Mode, supervise};
 use soloist_runner::surroundings::Surroundings;
+use soloist_store::Options;
 use soloist_store::feed::{Feed, Followed};
 use soloist_store::nodes::Nodes;
-use soloist_store::{Options, Store};
 use soloist_web::{Desks, Web};
 
 /// What a script gets of the node's own environment; everything else stays out, secrets above all.
@@ -67,8 +67,9 @@ pub async fn serve(asked: Config, read: Read) -> anyhow::Result<()> {
     let descriptors = descriptors::raise().context("cannot raise the limit of open files")?;
     tracing::debug!(descriptors, "files that this node may have open");
     let config = asked.clone();
-    let store =
-        Store::named(&config.address(), &options).await.with_context(|| unusable(&config))?;
+    let store = soloist_stores::named(&config.address(), &options)
+        .await
+        .with_context(|| unusable(&config))?;
     let listener = TcpListener::bind(config.listen).map_err(|error| {
         anyhow::anyhow!("cannot listen on {}: {}", config.listen, why_not(&error))
     })?;

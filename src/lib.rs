@@ -16,5 +16,6 @@ pub use soloist_remote::{self as remote, http};
 pub use soloist_runner as runner;
 pub use soloist_secrets as secrets;
 pub use soloist_store::{self as store, feed};
+pub use soloist_stores as stores;
 pub use soloist_view::words;
 pub use soloist_web as web;

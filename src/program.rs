@@ -33,7 +33,7 @@ const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("SOLOIST_BUI
 #[must_use]
 pub fn main() -> ExitCode {
     // Before any thread, runtime or open file of ours exists: this process may be a guard.
-    if let Some(code) = soloist_guard::entry() {
+    if let Some(code) = soloist_guard::entry(soloist_stores::connect) {
         return exit_code(code);
     }
     outlet::tell_panics();
@@ -135,6 +135,7 @@ async fn run_leased(args: RunArgs, examined: Examination) -> Result<ExitCode, Fa
         )));
     }
     let command = RunCommand {
+        open: soloist_stores::connect,
         name: args.name,
         timing: timing.unwrap_or(config.timing),
         wait: args.wait,
@@ -150,6 +151,7 @@ async fn run_by_nodes(args: RunArgs, here: Here) -> Result<ExitCode, Failure> {
     let timing = Timing::from_ttl(args.ttl.unwrap_or(LEASE_OF_NODE));
     let Some(access) = here.server.clone() else { return Ok(ExitCode::FAILURE) };
     let command = RunCommand {
+        open: soloist_stores::connect,
         name: args.name,
         timing: timing.map_err(|problem| Failure::Usage(format!("--ttl: {problem}")))?,
         wait: args.wait,
@@ -205,6 +207,7 @@ async fn collect_tasks(args: CollectArgs, here: Here) -> Result<ExitCode, Failur
     let own_name = || CollectorName::new(here.node.as_str());
     let collector = args.collector.map_or_else(own_name, Ok);
     let collect = CollectCommand {
+        open: soloist_stores::connect,
         collector: collector.map_err(|error| Failure::Usage(format!("--collector: {error}")))?,
         sources: args.sources,
         parallel: args.parallel,
@@ -222,6 +225,7 @@ async fn take_turn(args: TurnArgs, here: Here) -> Result<ExitCode, Failure> {
     let own_name = || WorkerName::new(here.node.as_str());
     let worker = args.worker.map_or_else(own_name, Ok);
     let turn = TurnCommand {
+        open: soloist_stores::connect,
         rotation: args.rotation,
         kind: args.kind,
         worker: worker.map_err(|error| Failure::Usage(format!("--worker: {error}")))?,

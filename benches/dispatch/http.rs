@@ -19,7 +19,7 @@ use serde_json::Value;
 use soloist::clock::boot;
 use soloist::domain::name::SourceName;
 use soloist::domain::time::Boot;
-use soloist::store::{Options, Store};
+use soloist::store::Options;
 use tokio::io::AsyncReadExt as _;
 
 use super::support::node::Ground;
@@ -124,7 +124,8 @@ pub(crate) async fn measure(rate: usize, seconds: usize) {
     ground.add_user("robot", "collector");
     let token = ground.token("robot");
     let node = ground.start("node-a");
-    let store = Store::connect(&server.url(), &Options::default()).await.expect("the store");
+    let store =
+        soloist::stores::connect(&server.url(), &Options::default()).await.expect("the store");
     let name = |nth: usize| -> SourceName { format!("bench-{nth}").parse().expect("a name") };
     let names: Vec<SourceName> = (0..SOURCES).map(name).collect();
     let calls = rate * (seconds + usize::try_from(WARM_UP.as_secs()).expect("short"));

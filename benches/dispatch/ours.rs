@@ -27,7 +27,7 @@ pub(crate) struct Load {
 /// One run on the store at `url`, whose CPU time so far `cpu` tells in seconds. As a node does, it pumps once a second.
 pub(crate) async fn run_on(url: &str, cpu: impl Fn() -> f64, load: &Load) -> Figure {
     let options = Options { timeout: Duration::from_secs(20), ..Options::default() };
-    let store = Store::connect(url, &options).await.expect("the store");
+    let store = soloist::stores::connect(url, &options).await.expect("the store");
     let name = |nth: usize| -> SourceName {
         let Load { in_flight, batch, sources, round, .. } = load;
         let text = format!("bench-{in_flight}-{batch}-{sources}-{round}-{nth}");

@@ -70,7 +70,7 @@ impl World {
             Some(redis) => redis.url(),
             None => format!("sqlite:{}", ground.path("soloist.db").display()),
         };
-        let store = Store::connect(&url, &Options::default()).await.expect("the store");
+        let store = soloist::stores::connect(&url, &Options::default()).await.expect("the store");
         Self { nodes, store, redis, token, _ground: ground }
     }
 

@@ -10,7 +10,7 @@ use super::support::redis::RedisServer;
 use super::support::wait::PATIENCE;
 use super::table::Table;
 
-/// What a script of the store is for, told by its keys (`crates/store/src/redis/*.lua`): the texts, and so their hashes, differ
+/// What a script of the store is for, told by its keys (`crates/store-redis/src/*.lua`): the texts, and so their hashes, differ
 /// between versions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Step {

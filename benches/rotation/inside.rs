@@ -7,8 +7,8 @@ use soloist::domain::name::{NodeName, RotationName};
 use soloist::domain::rotation::{Rules, Skip, TurnOutcome, TypeRules};
 use soloist::feed::Feed;
 use soloist::rotation::TurnDesk;
+use soloist::store::Options;
 use soloist::store::rotation::{Pass, Rotations as _, Taken, TurnAsk};
-use soloist::store::{Options, Store};
 use soloist::telemetry::Metrics;
 use soloist::waiting::WaitingRoom;
 
@@ -18,7 +18,8 @@ use super::support::redis::RedisServer;
 
 pub(crate) async fn measure(waiters: usize, turns: usize) -> Figure {
     let server = Arc::new(RedisServer::start(&[]));
-    let store = Store::connect(&server.url(), &Options::default()).await.expect("the store");
+    let store =
+        soloist::stores::connect(&server.url(), &Options::default()).await.expect("the store");
     let feed = Feed::start(store.clone(), Vec::new()).await;
     let room = WaitingRoom::open(store, &feed, &NodeName::new("bench").expect("a name"));
     let desk = TurnDesk::start(room.clone(), Arc::new(Metrics::new()));

@@ -105,7 +105,7 @@ impl Server {
 
     pub(crate) async fn connect(&self, timeout: Duration) -> Store {
         let options = Options { timeout, ..Options::default() };
-        Store::connect(&self.url, &options).await.expect("the store")
+        soloist::stores::connect(&self.url, &options).await.expect("the store")
     }
 
     /// Of all its processes so far, also those that have ended; not of an ensemble.

@@ -15,8 +15,8 @@ use soloist::clock::boot;
 use soloist::domain::name::{RotationName, TypeName};
 use soloist::domain::rotation::{Rules, Skip, TypeRules};
 use soloist::domain::time::Boot;
+use soloist::store::Options as StoreOptions;
 use soloist::store::rotation::Rotations as _;
-use soloist::store::{Options as StoreOptions, Store};
 
 use crate::acts::{Judge, Records, Run};
 use crate::ensemble::{Ensemble, Ways};
@@ -230,7 +230,8 @@ impl Cluster {
         let rules = Rules { types, min_gap: Duration::ZERO, lease, skip: Skip::Absent };
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         runtime.block_on(async {
-            let store = Store::connect(store, &StoreOptions::default()).await.expect("the store");
+            let store =
+                soloist::stores::connect(store, &StoreOptions::default()).await.expect("the store");
             store.put_rotation(&name, &rules).await.expect("the rotation is defined");
         });
     }

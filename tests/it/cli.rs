@@ -141,7 +141,7 @@ impl Place {
     /// The same store, as a node would open it.
     async fn store(&self) -> Store {
         let url = format!("sqlite:{}", self.database().display());
-        Store::connect(&url, &Options::default()).await.expect("the store opens")
+        soloist::stores::connect(&url, &Options::default()).await.expect("the store opens")
     }
 }
 

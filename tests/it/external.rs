@@ -67,7 +67,8 @@ async fn a_job_of_a_program_is_taken_by_no_node_and_shown_moved_and_left_alone_a
     assert_eq!((&labels["runner"], &labels["group"]), (&json!("soloist"), &Value::Null));
     assert!(labels["run"]["pid"].is_u64(), "{labels}");
 
-    let store = Store::connect(&redis.url(), &Options::default()).await.expect("the store");
+    let store =
+        soloist::stores::connect(&redis.url(), &Options::default()).await.expect("the store");
     assert!(matches!(take(&store, "shop-7f").await, Acquired::Granted { .. }));
     live.until(JOB, "the program has it", |job| job["lease"]["node"] == "shop-7f").await;
     let job = api.get("/api/v1/jobs/settlement").await;

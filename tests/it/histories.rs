@@ -21,8 +21,8 @@ use std::any::Any;
 use std::ops::Range;
 use std::time::Duration;
 
-use soloist::store::in_memory::World;
 use soloist::store::{Options, Store};
+use soloist_store_memory::World;
 use tokio::task::JoinSet;
 
 use crate::conformance::{patient, unique};
@@ -137,12 +137,12 @@ async fn stores(kind: Kind, seeds: Range<u64>) -> (Vec<Store>, Box<dyn Any + Sen
 }
 
 async fn open(url: &str, options: &Options) -> Store {
-    Store::connect(url, options).await.expect("a store")
+    soloist::stores::connect(url, options).await.expect("a store")
 }
 
 /// What counts as a short time: on the store in memory up to a minute.
 fn unit(store: &Store, seed: u64) -> Duration {
-    match store.world() {
+    match soloist_store_memory::world(store) {
         Some(_) => MS * [1, 1_000, 60_000][usize::try_from(seed % 3).expect("small")],
         None => MS,
     }
@@ -150,12 +150,12 @@ fn unit(store: &Store, seed: u64) -> Duration {
 
 /// How much of what happens has no exact instant, at least.
 fn blur(store: &Store) -> Duration {
-    if store.world().is_some() { Duration::ZERO } else { MS }
+    if soloist_store_memory::world(store).is_some() { Duration::ZERO } else { MS }
 }
 
 /// Lets `span` pass, and never nothing.
 async fn pass(store: &Store, span: Duration) {
-    match store.world() {
+    match soloist_store_memory::world(store) {
         Some(world) => world.pass(span + Duration::from_micros(1)),
         None => tokio::time::sleep(span).await,
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use soloist::store::{Options, Store, StoreError};
+use soloist::store::{Options, StoreError};
 
 use crate::support::cluster::RedisCluster;
 use crate::support::node::Ground;
@@ -135,11 +135,12 @@ async fn a_cluster_where_soloist_never_was_has_no_store() {
         timeout: std::time::Duration::from_secs(20),
         ..Options::default()
     };
-    let opened = Store::connect(&cluster.url(), &options).await;
+    let opened = soloist::stores::connect(&cluster.url(), &options).await;
     assert!(matches!(opened.map(drop), Err(StoreError::Absent(_))));
-    let made = Store::connect(&cluster.url(), &Options { make: true, ..options.clone() }).await;
+    let made =
+        soloist::stores::connect(&cluster.url(), &Options { make: true, ..options.clone() }).await;
     made.map(drop).expect("made");
-    Store::connect(&cluster.url(), &options).await.map(drop).expect("now there is one");
+    soloist::stores::connect(&cluster.url(), &options).await.map(drop).expect("now there is one");
 }
 
 #[test]

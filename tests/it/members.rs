@@ -81,7 +81,7 @@ impl House {
         let li = ground.token("li");
         let file = || format!("sqlite:{}", ground.path("soloist.db").display());
         let url = redis.as_ref().map_or_else(file, RedisServer::url);
-        let store = Store::connect(&url, &Options::default()).await.expect("the store");
+        let store = soloist::stores::connect(&url, &Options::default()).await.expect("the store");
         Self { redis, ground, li, store }
     }
 

@@ -160,8 +160,8 @@ fn findings() -> BTreeSet<String> {
         "crates/cli/src/doctor.rs",
         "crates/cli/src/outside.rs",
         "crates/store/src/examine.rs",
-        "crates/store/src/redis/examine.rs",
-        "crates/store/src/sqlite/examine.rs",
+        "crates/store-redis/src/examine.rs",
+        "crates/store-sql/src/sqlite/examine.rs",
     ] {
         let source = text(file);
         for way in ["Finding::ok(", "Finding::warn(", "Finding::bad(", "let check = ", "check: "] {

@@ -43,7 +43,7 @@ async fn what_cannot_keep_the_promise_is_refused_with_a_remedy() {
         assert!(why.contains(remedy), "{why}");
         server.sql(&format!("SET GLOBAL {back}"));
     }
-    let store = Store::connect(&url, &options()).await.expect("now it opens");
+    let store = soloist::stores::connect(&url, &options()).await.expect("now it opens");
     server.sql("SET GLOBAL innodb_flush_log_at_trx_commit = 0");
     let why = store.describe().await.err();
     assert!(matches!(why, Some(StoreError::Unsupported(_))), "set later: {why:?}");
@@ -69,7 +69,7 @@ async fn a_binary_log_and_a_clock_that_stands_still_are_looked_at() {
 #[tokio::test]
 async fn a_store_works_with_a_binary_log() {
     let server = MariaServer::start(&["log-bin=log", "sync-binlog=1"]);
-    let store = Store::connect(&server.database(), &options()).await.expect("it opens");
+    let store = soloist::stores::connect(&server.database(), &options()).await.expect("it opens");
     granted(&store, &ask("node-a", LONG)).await;
     let li = UserName::new("li").expect("a good name");
     assert!(store.participate(&job(), &li, true, None).await.expect("switched"));
@@ -89,10 +89,10 @@ async fn what_is_in_the_database_must_be_ours() {
     server.sql(&format!(
         "CREATE TABLE {name}.soloist_store (number BIGINT, done BIGINT); INSERT INTO {name}.soloist_store VALUES (99, 1)"
     ));
-    let newer = Store::connect(&url, &options()).await.err();
+    let newer = soloist::stores::connect(&url, &options()).await.err();
     assert!(matches!(newer, Some(StoreError::NewerSchema { found: 99, .. })), "{newer:?}");
     let url = server.database();
-    Store::connect(&url, &options()).await.expect("it opens");
+    soloist::stores::connect(&url, &options()).await.expect("it opens");
     server.sql(&format!("ALTER TABLE {}.rings ENGINE = MyISAM", name_of(&url)));
     let why = refusal(&url).await;
     assert!(why.contains("ALTER TABLE rings ENGINE = InnoDB"), "{why}");
@@ -117,11 +117,13 @@ async fn a_wrong_password_is_told_from_a_server_that_is_away() {
     let server = MariaServer::shared();
     let url = server.database();
     let wrong = url.replace("sesame", "mellon");
-    let store = Store::named(&wrong, &options()).await.expect("a good URL");
+    let store = soloist::stores::named(&wrong, &options()).await.expect("a good URL");
     assert!(store.refuses_login().await);
-    let store = Store::named(&url, &options()).await.expect("a good URL");
+    let store = soloist::stores::named(&url, &options()).await.expect("a good URL");
     assert!(!store.refuses_login().await);
-    let Some(StoreError::Unavailable(why)) = Store::connect(&wrong, &options()).await.err() else {
+    let Some(StoreError::Unavailable(why)) =
+        soloist::stores::connect(&wrong, &options()).await.err()
+    else {
         panic!("let in")
     };
     assert!(why.contains("password in the store URL") && !why.contains("mellon"), "{why}");
@@ -131,7 +133,7 @@ async fn a_wrong_password_is_told_from_a_server_that_is_away() {
 async fn who_only_looks_makes_no_store() {
     let url = MariaServer::shared().database();
     let looking = Options { make: false, ..options() };
-    let absent = Store::connect(&url, &looking).await.err();
+    let absent = soloist::stores::connect(&url, &looking).await.err();
     assert!(matches!(absent, Some(StoreError::Absent(_))), "{absent:?}");
     let tables = "SELECT count(*) FROM information_schema.tables WHERE table_schema";
     let tables = MariaServer::shared().sql(&format!("{tables} = '{}'", name_of(&url)));
@@ -142,16 +144,16 @@ async fn who_only_looks_makes_no_store() {
 async fn tables_whose_making_was_cut_off_are_gone_on_with() {
     let server = MariaServer::shared();
     let url = server.database();
-    Store::connect(&url, &options()).await.expect("it opens");
+    soloist::stores::connect(&url, &options()).await.expect("it opens");
     let name = name_of(&url);
     for cut in ["DELETE FROM", "UPDATE"] {
         let set = if cut == "UPDATE" { "SET done = 0" } else { "" };
         let gone = format!("DROP TABLE {name}.rings, {name}.waits");
         server.sql(&format!("{cut} {name}.soloist_store {set}; {gone}"));
         let looking = Options { make: false, ..options() };
-        let absent = Store::connect(&url, &looking).await.err();
+        let absent = soloist::stores::connect(&url, &looking).await.err();
         assert!(matches!(absent, Some(StoreError::Absent(_))), "{absent:?}");
-        let store = Store::connect(&url, &options()).await.expect("it opens again");
+        let store = soloist::stores::connect(&url, &options()).await.expect("it opens again");
         let mine = ask("node-a", LONG);
         granted(&store, &mine).await;
         store.release(&mine.job, &mine.owner).await.expect("given back");
@@ -164,22 +166,22 @@ async fn tables_whose_making_was_cut_off_are_gone_on_with() {
 async fn a_step_that_lacks_a_right_names_it_and_is_gone_on_with_once_it_is_there() {
     let server = MariaServer::start(&[]);
     let url = server.database();
-    Store::connect(&url, &options()).await.expect("it opens");
+    soloist::stores::connect(&url, &options()).await.expect("it opens");
     let steps = &["ALTER TABLE sources ALTER COLUMN ready SET DEFAULT 0;\n"];
     let later = Options { steps, ..options() };
-    let why = match Store::connect(&url, &later).await.err() {
+    let why = match soloist::stores::connect(&url, &later).await.err() {
         Some(StoreError::Unsupported(why)) => why,
         other => panic!("not refused: {other:?}"),
     };
     assert!(why.contains("GRANT ALTER ON"), "{why}");
-    let before = Store::connect(&url, &options()).await.err();
+    let before = soloist::stores::connect(&url, &options()).await.err();
     let is_newer = matches!(before, Some(StoreError::NewerSchema { found: 2, known: 1 }));
     assert!(is_newer, "what is begun is not for the version before: {before:?}");
     let name = name_of(&url);
     server.sql(&format!("GRANT ALTER ON {name}.* TO soloist@'127.0.0.1'"));
-    Store::connect(&url, &later).await.expect("it is finished");
+    soloist::stores::connect(&url, &later).await.expect("it is finished");
     server.sql(&format!("REVOKE ALTER ON {name}.* FROM soloist@'127.0.0.1'"));
-    Store::connect(&url, &later).await.expect("it opens without that right from now on");
+    soloist::stores::connect(&url, &later).await.expect("it opens without that right from now on");
 }
 
 /// `prepare` and `execute` so far, of the whole server.
@@ -201,7 +203,7 @@ async fn take_and_give_back_often(store: &Store) {
 #[tokio::test]
 async fn the_server_reads_a_grant_once_a_connection_and_where_it_keeps_no_statement_each_time() {
     let server = MariaServer::start(&[]);
-    let store = Store::connect(&server.database(), &options()).await.expect("it opens");
+    let store = soloist::stores::connect(&server.database(), &options()).await.expect("it opens");
     let before = prepared(&server);
     take_and_give_back_often(&store).await;
     let after = prepared(&server);
@@ -209,7 +211,7 @@ async fn the_server_reads_a_grant_once_a_connection_and_where_it_keeps_no_statem
     assert!(carried_out >= 40, "grants, and what is given back: {carried_out}");
     assert!(read <= 12, "a few texts on a few connections: {read}");
     server.sql("SET GLOBAL max_prepared_stmt_count = 0");
-    let other = Store::connect(&server.database(), &options()).await.expect("it opens");
+    let other = soloist::stores::connect(&server.database(), &options()).await.expect("it opens");
     take_and_give_back_often(&other).await;
     assert_eq!(prepared(&server)[1], after[1], "not one was prepared");
 }
@@ -221,7 +223,7 @@ async fn a_ring_may_be_long() {
     let server = MariaServer::shared();
     let url = server.database();
     let patient = Options { timeout: Duration::from_secs(60), ..options() };
-    let store = Store::connect(&url, &patient).await.expect("it opens");
+    let store = soloist::stores::connect(&url, &patient).await.expect("it opens");
     let rings = format!("{}.rings", name_of(&url));
     let lock = format!("LOCK TABLES {rings} WRITE; SELECT SLEEP(60)");
     let locking = std::thread::spawn(move || server.sql(&lock));
@@ -254,11 +256,11 @@ async fn whoever_is_woken_by_the_last_act_of_a_process_is_told_by_the_commit() {
 async fn an_emptied_store_that_is_in_use_grants_nothing_until_every_lease_is_over() {
     let server = MariaServer::shared();
     let url = server.database();
-    let store = Store::connect(&url, &options()).await.expect("it opens");
+    let store = soloist::stores::connect(&url, &options()).await.expect("it opens");
     granted(&store, &ask("node-a", LONG)).await;
     server.sql(&format!("DELETE FROM {0}.epoch; DELETE FROM {0}.jobs", name_of(&url)));
     // It never saw the lease; but somebody is there.
-    let fresh = Store::connect(&url, &options()).await.expect("it opens");
+    let fresh = soloist::stores::connect(&url, &options()).await.expect("it opens");
     let answer = fresh.acquire(&ask("node-b", LONG)).await.expect("an answer");
     assert!(matches!(answer, Acquired::Quarantined { .. }), "{answer:?}");
 }
@@ -267,14 +269,14 @@ async fn an_emptied_store_that_is_in_use_grants_nothing_until_every_lease_is_ove
 async fn another_server_with_the_same_tables_grants_nothing_until_every_lease_is_over() {
     let mut server = MariaServer::start(&[]);
     let url = server.database();
-    let store = Store::connect(&url, &options()).await.expect("it opens");
+    let store = soloist::stores::connect(&url, &options()).await.expect("it opens");
     granted(&store, &ask("node-a", Duration::from_secs(10))).await;
     // As a replica is another one, which had not seen the newest yet.
     server.sql(&format!("DELETE FROM {}.jobs", name_of(&url)));
     server.become_another();
     let answer = store.acquire(&ask("node-b", LONG)).await.expect("an answer");
     assert!(matches!(answer, Acquired::Quarantined { .. }), "{answer:?}");
-    let fresh = Store::connect(&url, &options()).await.expect("it opens");
+    let fresh = soloist::stores::connect(&url, &options()).await.expect("it opens");
     let answer = fresh.acquire(&ask("node-b", LONG)).await.expect("an answer");
     assert!(matches!(answer, Acquired::Quarantined { .. }), "{answer:?}");
 }
@@ -284,8 +286,8 @@ async fn a_server_that_was_killed_has_forgotten_no_lease() {
     let mut server = MariaServer::start(&[]);
     let url = server.database();
     let (holder, other) = (
-        Store::connect(&url, &options()).await.expect("it opens"),
-        Store::connect(&url, &options()).await.expect("it opens"),
+        soloist::stores::connect(&url, &options()).await.expect("it opens"),
+        soloist::stores::connect(&url, &options()).await.expect("it opens"),
     );
     let mine = ask("node-a", LONG);
     let token = granted(&holder, &mine).await;

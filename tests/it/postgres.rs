@@ -73,7 +73,7 @@ pub(crate) async fn renew(store: &Store, ask: &Acquire, token: Token) -> Renewed
 }
 
 pub(crate) async fn refusal(url: &str) -> String {
-    match Store::connect(url, &options()).await.err() {
+    match soloist::stores::connect(url, &options()).await.err() {
         Some(StoreError::Unsupported(why)) => why,
         other => panic!("not refused: {other:?}"),
     }
@@ -100,7 +100,7 @@ async fn what_cannot_keep_the_promise_is_refused_with_a_remedy() {
     assert!(why.contains("another program") && why.contains("?schema=NAME"), "{why}");
     shared.psql(name, "CREATE SCHEMA later AUTHORIZATION soloist; CREATE TABLE later.soloist_store (number BIGINT); \
          INSERT INTO later.soloist_store VALUES (99); GRANT SELECT ON later.soloist_store TO soloist");
-    let newer = Store::connect(&format!("{url}?schema=later"), &options()).await.err();
+    let newer = soloist::stores::connect(&format!("{url}?schema=later"), &options()).await.err();
     assert!(matches!(newer, Some(StoreError::NewerSchema { found: 99, .. })), "{newer:?}");
 }
 
@@ -108,7 +108,7 @@ async fn what_cannot_keep_the_promise_is_refused_with_a_remedy() {
 async fn who_only_looks_makes_no_store() {
     let url = PostgresServer::shared().database();
     let looking = Options { make: false, ..options() };
-    let absent = Store::connect(&url, &looking).await.err();
+    let absent = soloist::stores::connect(&url, &looking).await.err();
     assert!(matches!(absent, Some(StoreError::Absent(_))), "{absent:?}");
     let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'soloist'";
     let name = url.rsplit('/').next().expect("its name");
@@ -118,7 +118,7 @@ async fn who_only_looks_makes_no_store() {
 #[tokio::test]
 async fn synchronous_commit_off_is_set_right_on_our_own_connections() {
     let server = PostgresServer::start(&["synchronous_commit=off"]);
-    let store = Store::connect(&server.database(), &options()).await.expect("it opens");
+    let store = soloist::stores::connect(&server.database(), &options()).await.expect("it opens");
     let found = store.examine().await.expect("looked at");
     let said = found.iter().find(|one| one.check == "persistence").expect("persistence");
     assert!(said.what.contains("synchronous_commit on"), "{said:?}");
@@ -128,18 +128,20 @@ async fn synchronous_commit_off_is_set_right_on_our_own_connections() {
 async fn a_promoted_replica_that_never_saw_the_lease_grants_nothing_until_it_is_over() {
     let mut primary = PostgresServer::start(&[]);
     let url = primary.database();
-    let store = Store::connect(&url, &options()).await.expect("it opens");
+    let store = soloist::stores::connect(&url, &options()).await.expect("it opens");
     store.snapshot(&[job()]).await.expect("an epoch");
     let replica = primary.replica();
     granted(&store, &ask("node-a", Duration::from_secs(10))).await;
     primary.kill();
     let there = replica.url_of(url.rsplit('/').next().expect("its name"));
-    let Some(StoreError::Unavailable(why)) = Store::connect(&there, &options()).await.err() else {
+    let Some(StoreError::Unavailable(why)) =
+        soloist::stores::connect(&there, &options()).await.err()
+    else {
         panic!("a replica was taken for a primary")
     };
     assert!(why.contains("replica"), "{why}");
     assert_eq!(replica.psql("postgres", "SELECT pg_promote()"), "t");
-    let fresh = Store::connect(&there, &options()).await.expect("it opens");
+    let fresh = soloist::stores::connect(&there, &options()).await.expect("it opens");
     let answer = fresh.acquire(&ask("node-b", LONG)).await.expect("an answer");
     assert!(matches!(answer, Acquired::Quarantined { .. }), "{answer:?}");
 }
@@ -149,8 +151,8 @@ async fn a_server_that_was_killed_has_forgotten_no_lease() {
     let mut server = PostgresServer::start(&[]);
     let url = server.database();
     let (holder, other) = (
-        Store::connect(&url, &options()).await.expect("it opens"),
-        Store::connect(&url, &options()).await.expect("it opens"),
+        soloist::stores::connect(&url, &options()).await.expect("it opens"),
+        soloist::stores::connect(&url, &options()).await.expect("it opens"),
     );
     let mine = ask("node-a", LONG);
     let token = granted(&holder, &mine).await;
@@ -172,7 +174,7 @@ async fn connections_that_are_cut_come_back_and_half_of_nothing_is_done() {
 
 /// Acts at the store at `url` go on, and each is done or not, while `cut` ends all connections of the user.
 pub(crate) async fn cut_again_and_again(url: &str, cut: impl Fn()) {
-    let store = Store::connect(url, &options()).await.expect("it opens");
+    let store = soloist::stores::connect(url, &options()).await.expect("it opens");
     let li = UserName::new("li").expect("a good name");
     let (writer, over) = (store.clone(), Arc::new(AtomicBool::new(false)));
     let (done, ended) = (Arc::new(AtomicUsize::new(0)), Arc::clone(&over));
@@ -199,7 +201,7 @@ pub(crate) async fn cut_again_and_again(url: &str, cut: impl Fn()) {
     }
     over.store(true, Ordering::Relaxed);
     load.await.expect("it ends");
-    let fresh = Store::connect(url, &options()).await.expect("it opens");
+    let fresh = soloist::stores::connect(url, &options()).await.expect("it opens");
     let record = fresh.snapshot(&[job()]).await.expect("a snapshot").jobs.remove(0);
     assert_eq!(record.participants.len(), 1, "{record:?}");
 }
@@ -208,7 +210,7 @@ pub(crate) async fn cut_again_and_again(url: &str, cut: impl Fn()) {
 async fn a_database_that_lets_nobody_in_is_unavailable_and_then_the_lease_is_still_held() {
     let server = PostgresServer::start(&[]);
     let url = server.database();
-    let store = Store::connect(&url, &options()).await.expect("it opens");
+    let store = soloist::stores::connect(&url, &options()).await.expect("it opens");
     let mine = ask("node-a", LONG);
     let token = granted(&store, &mine).await;
     let name = url.rsplit('/').next().expect("its name");
@@ -253,8 +255,8 @@ async fn a_change_is_heard_by_the_bell_and_not_by_the_sweep() {
 
 /// Of ten changes another process hears eight within 300 ms. The sweep comes once a second: alone it would do that in one of 600 tries.
 pub(crate) async fn changes_are_heard_by_the_bell(url: &str) {
-    let writer = Store::connect(url, &options()).await.expect("the store");
-    let reader = Store::connect(url, &options()).await.expect("the store");
+    let writer = soloist::stores::connect(url, &options()).await.expect("the store");
+    let reader = soloist::stores::connect(url, &options()).await.expect("the store");
     let mut heard = reader.subscribe(&[job()]).await.expect("subscribed");
     let mut until = async |wanted: fn(&StoreEvent) -> bool| {
         while !wanted(&heard.recv().await.expect("the subscription lives")) {}

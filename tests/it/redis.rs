@@ -71,7 +71,7 @@ fn li() -> UserName {
 
 async fn connect(server: &RedisServer) -> Store {
     let options = Options { longest_lease: TTL, ..Options::default() };
-    Store::connect(&server.url(), &options).await.expect("it connects")
+    soloist::stores::connect(&server.url(), &options).await.expect("it connects")
 }
 
 fn ask(node: &str, ttl: Duration) -> Acquire {
@@ -197,7 +197,7 @@ async fn a_read_only_server_is_unavailable_and_used_again_once_it_is_a_master() 
         let Err(StoreError::Unavailable(why)) = answer else { panic!("{answer:?}") };
         assert!(why.contains("read-only") && why.contains(&server.port().to_string()), "{why}");
     }
-    let refused = Store::connect(&server.url(), &Options::default()).await.err();
+    let refused = soloist::stores::connect(&server.url(), &Options::default()).await.err();
     assert!(matches!(refused, Some(StoreError::Unavailable(_))), "{refused:?}");
     server.run::<()>(&["REPLICAOF", "NO", "ONE"]);
     assert!(matches!(renew_one(&store, &renewal(&asked, token)).await, Renewed::Kept { .. }));
@@ -208,7 +208,7 @@ async fn a_read_only_server_is_unavailable_and_used_again_once_it_is_a_master() 
 async fn a_server_that_hangs_does_not_hang_its_callers_and_is_used_again() {
     let server = RedisServer::start(&[]);
     let options = Options { timeout: Duration::from_millis(300), ..Options::default() };
-    let store = Store::connect(&server.url(), &options).await.expect("an answer");
+    let store = soloist::stores::connect(&server.url(), &options).await.expect("an answer");
     let mut events = store.subscribe(&[job()]).await.expect("an answer");
     assert_eq!(events.recv().await, Some(StoreEvent::Subscribed));
     server.pause();
@@ -218,7 +218,7 @@ async fn a_server_that_hangs_does_not_hang_its_callers_and_is_used_again() {
         assert!(matches!(answer, Err(StoreError::Unavailable(_))), "{answer:?}");
         within(clock::boot().since(begun), Duration::from_secs(1), "the caller is told");
     }
-    let unconnected = Store::connect(&server.url(), &options).await.err();
+    let unconnected = soloist::stores::connect(&server.url(), &options).await.err();
     assert!(matches!(unconnected, Some(StoreError::Unavailable(_))), "{unconnected:?}");
     // The silence of the subscription is noticed too, by its pings.
     let noticed = tokio::time::timeout(Duration::from_secs(5), events.recv()).await;
@@ -232,7 +232,7 @@ async fn a_server_that_hangs_does_not_hang_its_callers_and_is_used_again() {
 async fn a_caller_that_gives_up_sooner_than_the_store_does_not_keep_a_dead_connection() {
     let server = RedisServer::start(&[]);
     let options = Options { timeout: Duration::from_secs(30), ..Options::default() };
-    let store = Store::connect(&server.url(), &options).await.expect("an answer");
+    let store = soloist::stores::connect(&server.url(), &options).await.expect("an answer");
     server.pause();
     let patience = Duration::from_millis(100);
     assert!(tokio::time::timeout(patience, store.observe(&[job()])).await.is_err());
@@ -284,13 +284,13 @@ async fn large_tokens_keep_every_digit() {
 #[tokio::test]
 async fn a_cluster_a_newer_schema_and_a_closed_port_are_refused_in_words() {
     let mut server = RedisServer::start(&["--cluster-enabled", "yes"]);
-    let refused = Store::connect(&server.url(), &Options::default()).await.err();
+    let refused = soloist::stores::connect(&server.url(), &Options::default()).await.err();
     assert!(
         matches!(&refused, Some(StoreError::Unsupported(why)) if why.contains("redis+cluster://127.0.0.1")),
         "{refused:?}"
     );
     server.kill();
-    let refused = Store::connect(&server.url(), &Options::default()).await.err();
+    let refused = soloist::stores::connect(&server.url(), &Options::default()).await.err();
     let address = format!("127.0.0.1:{}", server.port());
     assert!(
         matches!(&refused, Some(StoreError::Unavailable(why)) if why.contains(&address)),
@@ -298,7 +298,7 @@ async fn a_cluster_a_newer_schema_and_a_closed_port_are_refused_in_words() {
     );
     let server = RedisServer::start(&[]);
     server.run::<()>(&["SET", "soloist:schema", "soloist 99"]);
-    let refused = Store::connect(&server.url(), &Options::default()).await.err();
+    let refused = soloist::stores::connect(&server.url(), &Options::default()).await.err();
     assert!(
         matches!(refused, Some(StoreError::NewerSchema { found: 99, known: 1 })),
         "{refused:?}"
@@ -310,7 +310,7 @@ async fn a_password_is_never_shown_and_a_wrong_one_is_said_to_be_wrong() {
     let server = RedisServer::start(&[]);
     server.run::<()>(&["CONFIG", "SET", "requirepass", "hunter2"]);
     let url = format!("redis://:hunter2@127.0.0.1:{}/3", server.port());
-    let store = Store::connect(&url, &Options::default()).await.unwrap();
+    let store = soloist::stores::connect(&url, &Options::default()).await.unwrap();
     let description = store.describe().await.unwrap();
     assert!(description.what.starts_with("Redis 7") || description.what.starts_with("Redis 8"));
     assert!(description.what.ends_with(&format!(" at 127.0.0.1:{}/3", server.port())));
@@ -319,10 +319,12 @@ async fn a_password_is_never_shown_and_a_wrong_one_is_said_to_be_wrong() {
     assert!(!format!("{description:?}").contains("hunter2"));
     for wrong in ["redis://:hunter3@", "redis://", "redis://:hunter2@not a host"] {
         let url = format!("{wrong}127.0.0.1:{}/0", server.port());
-        let error = Store::connect(&url, &Options::default()).await.err().expect("refused");
+        let error =
+            soloist::stores::connect(&url, &Options::default()).await.err().expect("refused");
         assert!(!error.to_string().contains("hunter"), "{error}");
     }
-    let error = Store::connect(&server.url(), &Options::default()).await.err().expect("refused");
+    let error =
+        soloist::stores::connect(&server.url(), &Options::default()).await.err().expect("refused");
     assert!(error.to_string().contains("password"), "{error}");
 }
 
@@ -330,7 +332,7 @@ async fn a_password_is_never_shown_and_a_wrong_one_is_said_to_be_wrong() {
 async fn tls_towards_a_server_without_it_is_an_error_in_words() {
     let server = RedisServer::start(&[]);
     let url = server.url().replace("redis://", "rediss://");
-    let refused = Store::connect(&url, &Options::default()).await.err();
+    let refused = soloist::stores::connect(&url, &Options::default()).await.err();
     assert!(matches!(refused, Some(StoreError::Unavailable(_))), "{refused:?}");
 }
 
@@ -378,7 +380,7 @@ async fn the_layout_is_the_one_that_is_documented_for_redis_cli() {
 async fn every_key_begins_with_the_prefix_whatever_it_is() {
     let server = RedisServer::start(&[]);
     let options = Options { prefix: "my[1]*:".to_owned(), ..Options::default() };
-    let store = Store::connect(&server.url(), &options).await.unwrap();
+    let store = soloist::stores::connect(&server.url(), &options).await.unwrap();
     let plain = connect(&server).await;
     let mut events = store.subscribe(&[job()]).await.unwrap();
     assert_eq!(events.recv().await, Some(StoreEvent::Subscribed));
@@ -436,8 +438,9 @@ async fn a_page_of_two_thousand_lines_is_kept_and_read_in_order() {
 async fn output_takes_no_more_memory_than_its_bytes_allow() {
     let server = RedisServer::start(&[]);
     let log = LogBounds { lines: 1_000_000, bytes: 1 << 20 };
-    let store =
-        Store::connect(&server.url(), &Options { log, ..Options::default() }).await.unwrap();
+    let store = soloist::stores::connect(&server.url(), &Options { log, ..Options::default() })
+        .await
+        .unwrap();
     let token = granted(&store, &ask("node-a", Duration::from_secs(30))).await;
     for text in ["x".repeat(80), "\u{1b}[1m\"\\".repeat(40), "出库 10248".to_owned()] {
         let lines = vec![NewLine { stream: Stream::Stdout, text: text.clone() }; 1_000];

@@ -155,13 +155,13 @@ impl Made {
 
     /// Opened by this version.
     async fn now(&self) -> Result<Store, StoreError> {
-        Store::connect(&self.url, &self.options()).await
+        soloist::stores::connect(&self.url, &self.options()).await
     }
 
     /// Opened by the later one.
     async fn later(&self) -> Result<Store, StoreError> {
         let steps = Kind::of(&self.url).step();
-        Store::connect(&self.url, &Options { steps, ..self.options() }).await
+        soloist::stores::connect(&self.url, &Options { steps, ..self.options() }).await
     }
 
     /// A process that opens it: this version, which switches the job on (`now`), or the later one (`later`, `slow`).
@@ -196,7 +196,7 @@ async fn another_process() {
         _ => kind.step(),
     };
     let options = Options { timeout: Duration::from_secs(10), prefix, steps, ..Options::default() };
-    let store = Store::connect(&url, &options).await.expect("it opens");
+    let store = soloist::stores::connect(&url, &options).await.expect("it opens");
     if how == "now" {
         let li = UserName::new("li").expect("a good name");
         store.participate(&job(), &li, true, None).await.expect("switched");
@@ -210,7 +210,7 @@ async fn is_refused_both_ways(made: Made) {
     // Who only looks.
     let steps = Kind::of(&made.url).step();
     let looking = Options { make: false, steps, ..made.options() };
-    let why = match Store::connect(&made.url, &looking).await {
+    let why = match soloist::stores::connect(&made.url, &looking).await {
         Err(StoreError::Unsupported(why)) => why,
         other => panic!("{:?}", other.err()),
     };
@@ -230,12 +230,13 @@ async fn is_refused_both_ways(made: Made) {
     made.is_kept(&store).await;
     // The version before.
     for options in [made.options(), Options { make: false, ..made.options() }] {
-        let refused = Store::connect(&made.url, &options).await.err();
+        let refused = soloist::stores::connect(&made.url, &options).await.err();
         let is_newer = matches!(refused, Some(StoreError::NewerSchema { found: 2, known: 1 }));
         assert!(is_newer, "{refused:?}");
     }
     assert_eq!((made.applied)(), Some(1));
-    made.is_kept(&Store::connect(&made.url, &looking).await.expect("it is upgraded")).await;
+    made.is_kept(&soloist::stores::connect(&made.url, &looking).await.expect("it is upgraded"))
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -290,8 +291,8 @@ async fn a_new_store_of_a_later_version_is_one_that_the_version_before_refuses()
     for url in urls {
         let now = Options { timeout: Duration::from_secs(10), ..Options::default() };
         let options = Options { steps: Kind::of(&url).step(), ..now.clone() };
-        Store::connect(&url, &options).await.expect("it is made");
-        let refused = Store::connect(&url, &now).await.err();
+        soloist::stores::connect(&url, &options).await.expect("it is made");
+        let refused = soloist::stores::connect(&url, &now).await.err();
         let is_newer = matches!(refused, Some(StoreError::NewerSchema { found: 2, known: 1 }));
         assert!(is_newer, "{url}: {refused:?}");
     }
@@ -398,7 +399,8 @@ async fn a_store_of_a_development_version_is_refused_in_words_and_left_as_it_was
     for url in urls {
         for make in [true, false] {
             let options = Options { make, ..Options::default() };
-            let Err(StoreError::Unsupported(why)) = Store::connect(&url, &options).await else {
+            let Err(StoreError::Unsupported(why)) = soloist::stores::connect(&url, &options).await
+            else {
                 panic!("{url}: it was opened")
             };
             assert!(why.contains("development version before 1.0"), "{why}");

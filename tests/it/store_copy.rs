@@ -43,7 +43,8 @@ fn note() -> AuditEntry {
 }
 
 async fn copied(from: &str, to: &str, options: &Options) -> Result<Copied, CopyError> {
-    let how = How { dry: false, note: note(), progress: &mut |_| {} };
+    let how =
+        How { named: soloist::stores::named, dry: false, note: note(), progress: &mut |_| {} };
     copy(from, to, options, how).await
 }
 
@@ -184,7 +185,7 @@ async fn a_dry_run_counts_the_same_and_makes_no_store() {
     fill(&store).await;
     let mut portions = 0;
     let progress = &mut |_: &Tally| portions += 1;
-    let how = How { dry: true, note: note(), progress };
+    let how = How { named: soloist::stores::named, dry: true, note: note(), progress };
     let dry = copy(&source.url, &target.url, &source.options, how).await.expect("an answer");
     assert!(portions > 5, "{portions}");
     let file = target.url.strip_prefix("sqlite:").expect("an answer");

@@ -38,7 +38,7 @@ pub(crate) fn beside(ensemble: &ZooKeeper) -> String {
 }
 
 pub(crate) async fn open(url: &str) -> Store {
-    Store::connect(url, &options()).await.expect("it opens")
+    soloist::stores::connect(url, &options()).await.expect("it opens")
 }
 
 /// Asks until there is an answer.
@@ -101,7 +101,7 @@ async fn a_login_keeps_the_leases_from_everybody_else() {
 async fn nobody_looks_for_leases_in_another_place() {
     let (store, chroot) = (PostgresServer::shared().database(), ZooKeeper::shared().chroot());
     let both = joined(&store, Some(&chroot));
-    let absent = Store::connect(&both, &Options { make: false, ..options() }).await.err();
+    let absent = soloist::stores::connect(&both, &Options { make: false, ..options() }).await.err();
     assert!(matches!(absent, Some(StoreError::Absent(_))), "{absent:?}");
     granted(&open(&both).await, &ask("node-a", LONG)).await;
     let why = refusal(&store).await;
@@ -175,7 +175,8 @@ async fn half_a_grant_is_taken_back() {
     let records = PostgresServer::start(&[]);
     let url = joined(&records.database(), Some(&ZooKeeper::shared().chroot()));
     let quick = Options { timeout: Duration::from_millis(500), ..options() };
-    let (asker, other) = (Store::connect(&url, &quick).await.expect("it opens"), open(&url).await);
+    let (asker, other) =
+        (soloist::stores::connect(&url, &quick).await.expect("it opens"), open(&url).await);
     let mine = ask("node-a", LONG);
     asker.snapshot(&[job()]).await.expect("so that the grant is one call");
     records.signal(nix::sys::signal::Signal::SIGSTOP);

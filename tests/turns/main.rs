@@ -21,8 +21,8 @@ use soloist::clock::boot;
 use soloist::domain::name::RotationName;
 use soloist::domain::rotation::Ending;
 use soloist::domain::time::{Boot, Stamp};
+use soloist::store::Options;
 use soloist::store::rotation::{PastTurn, Rotations as _, TURNS_KEPT};
-use soloist::store::{Options, Store};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -103,7 +103,7 @@ async fn take_turns(url: &str, waiters: usize) {
         (0..waiters).map(|nth| tokio::spawn(work(Arc::clone(&field), nth))).collect();
 
     let options = Options { timeout: Duration::from_secs(20), ..Options::default() };
-    let store = Store::connect(url, &options).await.expect("the store");
+    let store = soloist::stores::connect(url, &options).await.expect("the store");
     let supplier: RotationName = "supplier".parse().expect("a name");
     let mut history: BTreeMap<u64, PastTurn> = BTreeMap::new();
     // From then on everybody waits.

@@ -45,16 +45,17 @@ impl CommandContext {
             make,
             ..Options::default()
         };
-        let store = Store::connect(&config.address(), &options).await.map_err(|error| {
-            if let StoreError::Absent(_) = error {
-                return Failure::NotFound(absent(&config));
-            }
-            let url = shown(&config.store);
-            match Failure::from(error) {
-                Failure::Usage(text) => Failure::Usage(format!("{url}: {text}")),
-                other => Failure::Failed(format!("{url}: {other}")),
-            }
-        })?;
+        let store =
+            soloist_stores::connect(&config.address(), &options).await.map_err(|error| {
+                if let StoreError::Absent(_) = error {
+                    return Failure::NotFound(absent(&config));
+                }
+                let url = shown(&config.store);
+                match Failure::from(error) {
+                    Failure::Usage(text) => Failure::Usage(format!("{url}: {text}")),
+                    other => Failure::Failed(format!("{url}: {other}")),
+                }
+            })?;
         let elsewhere = elsewhere(&config.jobs, &config.alerting, &listed(&store).await?);
         Ok(Self { config, store, elsewhere })
     }

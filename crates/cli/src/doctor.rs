@@ -21,7 +21,7 @@ use soloist_runner::child::available;
 use soloist_store::accounts::Accounts as _;
 use soloist_store::examine::{Finding, Verdict};
 use soloist_store::nodes::{NodeRecord, listed};
-use soloist_store::{Options, Store, StoreError};
+use soloist_store::{Options, StoreError};
 use soloist_view::DriftView;
 
 /// Descriptors that a job needs at its node: a guard's socket and two pipes, and what a start needs for a moment.
@@ -195,7 +195,7 @@ async fn store(config: &Config) -> Vec<Finding> {
         };
         vec![Finding::bad("store", error.to_string(), remedy)]
     };
-    let store = match Store::connect(&config.address(), &options).await {
+    let store = match soloist_stores::connect(&config.address(), &options).await {
         Ok(store) => store,
         Err(StoreError::Absent(_)) => {
             return vec![Finding::bad("store", absent(config), "nothing runs until then")];

@@ -69,7 +69,8 @@ pub(super) async fn act(examined: Examination, command: StoreCommand) -> Result<
         let mut progress = |tally: &Tally| line.say(tally.total());
         let from = From { url: &args.from, shown: &shown(&args.from) };
         let by = administrator().signature;
-        copy(from, &args.to, &options, args.dry_run, &by, &mut progress).await
+        copy(soloist_stores::named, from, &args.to, &options, args.dry_run, &by, &mut progress)
+            .await
     };
     line.clear();
     let copied = copied.map_err(|error| failure(error, &args))?;

@@ -36,12 +36,15 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::SigSet;
 use nix::sys::socket::{SockType, getsockopt, sockopt};
 
+use soloist_store::Opener;
+
 use message::{NURSERY, PROBE, WORD};
 use watch::NotStarted;
 
-/// Runs as a guard if this process was started as one; `None` otherwise. Call it first in `main`.
+/// Runs as a guard if this process was started as one; `None` otherwise. Call it first in `main`. `open` opens the store in which the lease is
+/// given back when the node is gone.
 #[must_use]
-pub fn entry() -> Option<i32> {
+pub fn entry(open: Opener) -> Option<i32> {
     if std::env::args_os().nth(1).is_none_or(|word| word != WORD) {
         return None;
     }
@@ -54,8 +57,8 @@ pub fn entry() -> Option<i32> {
     }
     descriptors::restore();
     let ended = enter().and_then(|()| match what == NURSERY {
-        true => nursery::nurse(),
-        false => watch::guard(None, None, |_| {}),
+        true => nursery::nurse(open),
+        false => watch::guard(open, None, None, |_| {}),
     });
     match ended {
         Ok(()) => Some(0),

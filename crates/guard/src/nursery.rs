@@ -28,9 +28,10 @@ use super::socket::{Heard, receive};
 use super::title::Title;
 use super::watch::{AFTER_THE_OTHERS, NotStarted, guard};
 use soloist_domain::containment::Containment;
+use soloist_store::Opener;
 
 /// Serves one node until that is gone.
-pub(super) fn nurse() -> Result<(), NotStarted> {
+pub(super) fn nurse(open: Opener) -> Result<(), NotStarted> {
     let Heard::Message(nursing) = receive::<Nursing>(LARGEST_ORDER) else {
         return Err(NotStarted::NoNode);
     };
@@ -40,14 +41,14 @@ pub(super) fn nurse() -> Result<(), NotStarted> {
     let mut agent = None;
     loop {
         if agent.as_ref().is_none_or(Agent::has_ended) {
-            agent = Agent::start(&nursing, || {
+            agent = Agent::start(&nursing, open, || {
                 say(title, &format!("soloist release agent of {}", nursing.node));
             });
         }
         match receive::<Wanted>(LARGEST_ORDER) {
             Heard::Message(Wanted { guards }) => {
                 for _ in 0..guards {
-                    offer_one(&nursing, agent.as_ref(), title)?;
+                    offer_one(&nursing, open, agent.as_ref(), title)?;
                 }
             }
             // The agent sees the end of its guards, and then goes too.
@@ -62,6 +63,7 @@ pub(super) fn nurse() -> Result<(), NotStarted> {
 /// Makes one guard and tells the node of it.
 fn offer_one(
     nursing: &Nursing,
+    open: Opener,
     agent: Option<&Agent>,
     title: Option<Title>,
 ) -> Result<(), NotStarted> {
@@ -70,7 +72,7 @@ fn offer_one(
     let (output, its_output) = pipe2(OFlag::O_CLOEXEC)?;
     let (errors, its_errors) = pipe2(OFlag::O_CLOEXEC)?;
     let Some(pid) = kernel::fork_sibling()? else {
-        let code = match wait_warm(nursing, agent, title, [own, its_output, its_errors]) {
+        let code = match wait_warm(nursing, open, agent, title, [own, its_output, its_errors]) {
             Ok(()) => 0,
             Err(_) => 2,
         };
@@ -91,6 +93,7 @@ fn send_offer(pid: Pid, ends: &[OwnedFd; 3]) -> Result<(), Errno> {
 /// What a guard does from its fork on. It never returns to what the nursery was about to do.
 fn wait_warm(
     nursing: &Nursing,
+    open: Opener,
     agent: Option<&Agent>,
     title: Option<Title>,
     [socket, output, errors]: [OwnedFd; 3],
@@ -108,7 +111,7 @@ fn wait_warm(
         Containment::Cgroup | Containment::Subreaper => None,
     };
     let introduce = |plan: &Plan| say(title, &format!("soloist guard of {}", plan.job));
-    guard(ready, agent, introduce)
+    guard(open, ready, agent, introduce)
 }
 
 fn say(title: Option<Title>, words: &str) {

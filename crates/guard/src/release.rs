@@ -42,7 +42,7 @@ use soloist_remote::{Access, Call, Client, part};
 use soloist_store::dispatch::{Dispatch, Exchange, Report, TaskId};
 use soloist_store::journal::{Ended, Journal, Then};
 use soloist_store::rotation::{Pass, Rotations};
-use soloist_store::{For, Options, Store, StoreError};
+use soloist_store::{For, Opener, Options, Store, StoreError};
 
 /// Beyond its trusted time a lease lives a little longer at the store.
 const AFTER_DEADLINE: Duration = Duration::from_secs(5);
@@ -105,13 +105,13 @@ impl Lost {
     }
 
     /// Gives it back by a connection of its own. It returns when that is done, or is not possible any more.
-    pub(super) fn give_back(&self) {
+    pub(super) fn give_back(&self, open: Opener) {
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
             return;
         };
         match &self.server {
             Some(access) => runtime.block_on(self.try_at_nodes(access)),
-            None => runtime.block_on(self.try_by(&Door::new(&self.store_url, &self.prefix))),
+            None => runtime.block_on(self.try_by(&Door::new(open, &self.store_url, &self.prefix))),
         }
     }
 
@@ -237,21 +237,22 @@ async fn pass(store: &Store, mut pass: Pass) -> Result<(), StoreError> {
 
 /// The way to the store: opened when it is needed, and kept.
 struct Door {
+    opener: Opener,
     url: String,
     options: Options,
     open: tokio::sync::OnceCell<Store>,
 }
 
 impl Door {
-    fn new(url: &str, prefix: &str) -> Self {
+    fn new(opener: Opener, url: &str, prefix: &str) -> Self {
         // The node has checked the store; every round trip less, another node starts sooner.
         let options =
             Options { prefix: prefix.to_owned(), checked: true, make: false, ..Options::default() };
-        Self { url: url.to_owned(), options, open: tokio::sync::OnceCell::new() }
+        Self { opener, url: url.to_owned(), options, open: tokio::sync::OnceCell::new() }
     }
 
     async fn store(&self) -> Result<Store, StoreError> {
-        self.open.get_or_try_init(|| Store::connect(&self.url, &self.options)).await.cloned()
+        self.open.get_or_try_init(|| (self.opener)(&self.url, &self.options)).await.cloned()
     }
 }
 
@@ -263,14 +264,14 @@ pub(super) struct Agent {
 
 impl Agent {
     /// Forks it from the nursery; `introduce` is called in it. `None` when that cannot be: guards do without.
-    pub(super) fn start(nursing: &Nursing, introduce: impl FnOnce()) -> Option<Self> {
+    pub(super) fn start(nursing: &Nursing, open: Opener, introduce: impl FnOnce()) -> Option<Self> {
         let flags = SockFlag::SOCK_CLOEXEC;
         let (line, its) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).ok()?;
         let patience = TimeVal::milliseconds(i64::try_from(AGENT_PATIENCE.as_millis()).ok()?);
         setsockopt(&line, sockopt::SendTimeout, &patience).ok()?;
         let Some(pid) = kernel::fork(0).ok()? else {
             introduce();
-            let code = match serve_from(its, nursing) {
+            let code = match serve_from(its, nursing, open) {
                 Ok(()) => 0,
                 Err(_) => 2,
             };
@@ -324,13 +325,13 @@ impl Agent {
 }
 
 /// What an agent does, from its fork until the nursery and every guard that could ask it are gone.
-fn serve_from(line: OwnedFd, nursing: &Nursing) -> io::Result<()> {
+fn serve_from(line: OwnedFd, nursing: &Nursing, open: Opener) -> io::Result<()> {
     kernel::let_go_of_output().ok();
     // The line of the nursery to the node must not stay open here.
     kernel::let_go_of_input()?;
     kernel::close_all_but(Some(line.as_raw_fd()))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let door = Rc::new(Door::new(&nursing.store_url, &nursing.prefix));
+    let door = Rc::new(Door::new(open, &nursing.store_url, &nursing.prefix));
     tokio::task::LocalSet::new().block_on(&runtime, async {
         tokio::task::spawn_local(stay_connected(Rc::clone(&door)));
         // A stream by type only, as in `runner::child`.

@@ -25,6 +25,7 @@ use soloist_domain::job::Exit;
 use soloist_domain::time::Boot;
 use soloist_process::clock;
 use soloist_process::sabotage::{self, Bug, planted};
+use soloist_store::Opener;
 
 /// What has no run lets those that have one go first when their node died: the cores are theirs.
 pub(super) const AFTER_THE_OTHERS: Duration = Duration::from_millis(100);
@@ -47,6 +48,7 @@ pub(super) enum NotStarted {
 /// Waits for its plan and guards it to the end. A warm guard has an init `ready`; `agent` gives leases back for it, and
 /// `introduce` is called once its script runs.
 pub(super) fn guard(
+    open: Opener,
     ready: Option<Init>,
     agent: Option<&Agent>,
     introduce: impl FnOnce(&Plan),
@@ -71,7 +73,7 @@ pub(super) fn guard(
         Ok(begun) => begun,
         Err(error) => {
             let end = Lost::of(&plan, Exit::default(), 0, deadline);
-            hand_over(&plan, &FromGuard::Failed { error }, &end, agent);
+            hand_over(open, &plan, &FromGuard::Failed { error }, &end, agent);
             return Ok(());
         }
     };
@@ -98,13 +100,13 @@ pub(super) fn guard(
     let cause = watch.cause.unwrap_or(Cause::Itself);
     let last = FromGuard::Gone { exit, processes_killed, cause };
     let end = Lost::of(&plan, exit, processes_killed, watch.deadline);
-    hand_over(&plan, &last, &end, agent);
+    hand_over(open, &plan, &last, &end, agent);
     Ok(())
 }
 
 /// Says the last word. The node records the end and dismisses the guard; if it dies before, or is dead already, the
 /// guard releases the lease. A node that is paused is waited for: it may hold other leases, and this one runs out.
-fn hand_over(plan: &Plan, last: &FromGuard, end: &Lost, agent: Option<&Agent>) {
+fn hand_over(open: Opener, plan: &Plan, last: &FromGuard, end: &Lost, agent: Option<&Agent>) {
     say(last);
     loop {
         match receive(LARGEST_ORDER) {
@@ -115,7 +117,7 @@ fn hand_over(plan: &Plan, last: &FromGuard, end: &Lost, agent: Option<&Agent>) {
     }
     // First what another node waits for.
     if !agent.is_some_and(|agent| agent.give_back(end)) {
-        end.give_back();
+        end.give_back(open);
     }
     // Nothing is left of it to be swept at the next start.
     std::fs::remove_file(&plan.note).ok();

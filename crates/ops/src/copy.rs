@@ -1,8 +1,8 @@
 //! All of a store into another one: a person who reaches both may do that. The target's audit says who did it.
 
 use super::{Act, Signature, entry};
-use soloist_store::Options;
 use soloist_store::copy::{self, Copied, CopyError, How, Tally};
+use soloist_store::{Opener, Options};
 
 /// The store that is copied.
 #[derive(Debug, Clone, Copy)]
@@ -13,11 +13,12 @@ pub struct From<'a> {
     pub shown: &'a str,
 }
 
-/// As [`copy::copy`]; `progress` is told what was copied so far.
+/// As [`copy::copy`]; `named` opens both stores, `progress` is told what was copied so far.
 ///
 /// # Errors
 /// [`CopyError`].
 pub async fn copy(
+    named: Opener,
     from: From<'_>,
     to: &str,
     options: &Options,
@@ -26,5 +27,5 @@ pub async fn copy(
     progress: &mut dyn FnMut(&Tally),
 ) -> Result<Copied, CopyError> {
     let note = entry(by, Act::StoreCopy, from.shown, None);
-    copy::copy(from.url, to, options, How { dry, note, progress }).await
+    copy::copy(from.url, to, options, How { named, dry, note, progress }).await
 }

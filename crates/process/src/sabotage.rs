@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn every_place_that_a_bug_changes_in_lua_is_there() {
-        let scripts = concat!(env!("CARGO_MANIFEST_DIR"), "/../store/src/redis");
+        let scripts = concat!(env!("CARGO_MANIFEST_DIR"), "/../store-redis/src");
         let texts: Vec<String> = std::fs::read_dir(scripts)
             .unwrap()
             .flatten()

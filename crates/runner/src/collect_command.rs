@@ -32,7 +32,7 @@ use soloist_process::clock;
 use soloist_remote::Client;
 use soloist_store::dispatch::{ClaimOwner, Dispatch, Waiter};
 use soloist_store::events::{Events, StoreEvent};
-use soloist_store::{Options, Store, StoreError};
+use soloist_store::{Options, StoreError};
 
 /// Collects until it is told to stop, or there is no more to do; returns 0, or 127 when the command cannot
 /// be started.
@@ -92,7 +92,7 @@ async fn begin(with: &CollectCommand) -> anyhow::Result<(Counter, HashMap<Source
                 Some(access) => Counter::Server(Client::new(access.clone())?),
                 None => {
                     let owner = ClaimOwner::of(&format!("{:032x}", rand::random::<u128>()));
-                    let store = Store::connect(&with.program.store_url, &options).await?;
+                    let store = (with.open)(&with.program.store_url, &options).await?;
                     Counter::Store(store, owner)
                 }
             };

@@ -16,7 +16,7 @@ use soloist_domain::time::Boot;
 use soloist_process::clock;
 /// Says something beside the command's own output: that no reader is left, or that it stands still, is no reason to stop or to wait.
 pub(super) use soloist_process::outlet::say;
-use soloist_store::{Options, Store, StoreError};
+use soloist_store::{Opener, Options, Store, StoreError};
 
 /// What was waited for was not granted in time.
 pub(super) const NOT_HAD: i32 = 75;
@@ -71,12 +71,13 @@ impl Patience {
 
 /// Opens the store; tried again for as long as the patience lasts.
 pub(super) async fn connect(
+    open: Opener,
     url: &str,
     options: &Options,
     patience: &mut Patience,
 ) -> anyhow::Result<Option<Store>> {
     loop {
-        match Store::connect(url, options).await {
+        match open(url, options).await {
             Ok(store) => return Ok(Some(store)),
             Err(error @ StoreError::Unavailable(_)) => {
                 let Some(left) = patience.left(&error.to_string()) else { return Ok(None) };

@@ -14,6 +14,7 @@ use super::relay::Relay;
 use soloist_domain::name::{CollectorName, SourceName};
 use soloist_domain::time::Boot;
 use soloist_process::clock;
+use soloist_store::Opener;
 use soloist_store::dispatch::Waiter;
 
 /// A slot that waits looks at least about this often, whatever it missed.
@@ -27,6 +28,8 @@ pub(super) const LAST_WORDS: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "as on the command line")]
 pub struct CollectCommand {
+    /// What opens the store.
+    pub open: Opener,
     pub collector: CollectorName,
     pub sources: Vec<SourceName>,
     pub parallel: u32,

@@ -281,7 +281,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let url = format!("sqlite:{}", dir.path().join("soloist.db").display());
         let options = Options { make: true, ..Options::default() };
-        let store = Store::connect(&url, &options).await.expect("a store");
+        let store = soloist_stores::connect(&url, &options).await.expect("a store");
         let member = member(&store).await;
         let timing = Timing::from_ttl(Duration::from_secs(5)).expect("safe");
         let (_kept, lease) = Trusted::since(clock::boot(), timing);

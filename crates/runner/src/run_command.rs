@@ -30,7 +30,7 @@ use soloist_process::telemetry::Metrics;
 use soloist_store::events::{Events, StoreEvent};
 use soloist_store::journal::{Ended, Journal, Started, Then};
 use soloist_store::leases::{Acquire, Acquired, Condition, Leases, Renewal};
-use soloist_store::{Store, StoreError};
+use soloist_store::{Opener, Store, StoreError};
 
 /// A waiter looks at least this often, whatever hints it missed.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -39,6 +39,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "as on the command line")]
 pub struct RunCommand {
+    /// What opens the store.
+    pub open: Opener,
     pub name: JobName,
     pub timing: Timing,
     /// How long to wait for the lease, and for a store that is away; `None` for ever.
@@ -59,7 +61,7 @@ pub async fn run(with: RunCommand) -> anyhow::Result<i32> {
     let options = with.program.options(with.timing.ttl);
     let mut patience = Patience::new(format!("the lease of {}", with.name), with.wait);
     let store = tokio::select! {
-        store = connect(&with.program.store_url, &options, &mut patience) => store?,
+        store = connect(with.open, &with.program.store_url, &options, &mut patience) => store?,
         signal = signals.next() => return Ok(SIGNALLED + signal),
     };
     let Some(store) = store else { return Ok(NOT_HAD) };

@@ -8,6 +8,7 @@ use soloist_desk::waiting::DeskError;
 use soloist_domain::lease::Timing;
 use soloist_domain::name::{RequestId, RotationName, TypeName, WorkerName};
 use soloist_domain::rotation::Rules;
+use soloist_store::Opener;
 use soloist_store::StoreError;
 use soloist_store::rotation::{Rotations as _, TurnAsk};
 
@@ -15,6 +16,8 @@ use soloist_store::rotation::{Rotations as _, TurnAsk};
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "as on the command line")]
 pub struct TurnCommand {
+    /// What opens the store.
+    pub open: Opener,
     pub rotation: RotationName,
     pub kind: TypeName,
     pub worker: WorkerName,

@@ -83,7 +83,8 @@ impl Seat {
     /// Opens the store and looks at the rotation; tried for as long as the patience lasts.
     async fn take(with: TurnCommand, patience: &mut Patience) -> anyhow::Result<Option<Self>> {
         let options = Options { make: false, ..with.program.options(with.longest_lease) };
-        let Some(store) = connect(&with.program.store_url, &options, patience).await? else {
+        let Some(store) = connect(with.open, &with.program.store_url, &options, patience).await?
+        else {
             return Ok(None);
         };
         let feed = Feed::start(store.clone(), Vec::new()).await;

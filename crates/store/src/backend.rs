@@ -14,7 +14,7 @@ use super::{Description, For, Options, Result};
 
 /// One of the stores.
 #[async_trait]
-pub(super) trait Backend: Engine {
+pub trait Backend: Engine {
     /// Whether other machines can use it: then it is opened before it answers, and its leases may be elsewhere.
     fn is_a_server(&self) -> bool {
         true
@@ -63,14 +63,14 @@ pub(super) trait Backend: Engine {
         None
     }
 
-    /// Where it is kept, if that is in memory.
-    #[cfg(any(test, debug_assertions))]
-    fn world(&self) -> Option<super::in_memory::World> {
+    /// What it is kept in, if that is the memory of a test.
+    #[doc(hidden)]
+    fn in_memory(&self) -> Option<Box<dyn std::any::Any>> {
         None
     }
 }
 
 /// Sources and tasks, and all of it out of a store and into another.
-pub(super) trait Dispatches: Sources + Dispatch + Portable {}
+pub trait Dispatches: Sources + Dispatch + Portable {}
 
 impl<T: Sources + Dispatch + Portable> Dispatches for T {}

@@ -25,6 +25,8 @@
 //! A refused commit wrote nothing, and says what is newest, so that the next attempt needs no reading. A commit whose answer was lost may
 //! have been done: sent again it is refused by its own success, and the newest record shows the caller's own owner or run.
 
+#![allow(missing_docs, reason = "the words of a plan are explained at its type")]
+
 use std::ops::Range;
 use std::time::Duration;
 
@@ -41,39 +43,39 @@ use soloist_process::clock;
 
 /// A record and the lease beside it, as an engine keeps them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Stored {
+pub struct Stored {
     /// `VERSION INSTANT`; empty when there is no record.
-    pub(super) head: String,
+    pub head: String,
     /// Empty when there is no record.
-    pub(super) body: String,
+    pub body: String,
     /// While it lasts.
-    pub(super) lease: Option<StoredLease>,
+    pub lease: Option<StoredLease>,
 }
 
 /// A lease that lasts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct StoredLease {
-    pub(super) text: String,
+pub struct StoredLease {
+    pub text: String,
     /// Time left. More than the lease is long when the store's clock was set back.
-    pub(super) left: Duration,
+    pub left: Duration,
 }
 
 /// Several records at one instant.
 #[derive(Debug)]
-pub(super) struct Reading {
+pub struct Reading {
     /// As in [`super::jobs::Snapshot`].
-    pub(super) epoch: String,
+    pub epoch: String,
     /// The store's clock.
-    pub(super) at: StoreTime,
+    pub at: StoreTime,
     /// As in [`super::jobs::Snapshot`].
-    pub(super) quarantine: Duration,
+    pub quarantine: Duration,
     /// In the order in which they were asked for.
-    pub(super) records: Vec<Stored>,
+    pub records: Vec<Stored>,
 }
 
 /// What becomes of the lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum LeaseWrite {
+pub enum LeaseWrite {
     /// Nothing.
     None,
     /// This text, for so long from the commit.
@@ -86,7 +88,7 @@ pub(super) enum LeaseWrite {
 
 /// What is written beside the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Beside {
+pub enum Beside {
     /// Into the history, ordered by number.
     Index { number: u64, text: String },
     /// Out of the history: what stands under that number.
@@ -99,7 +101,7 @@ pub(super) enum Beside {
 
 /// How urgent a call is. Calls of one kind do not wait for those of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub enum Way {
     /// A lease is asked for.
     Grant,
     /// A lease is kept or given back.
@@ -110,37 +112,37 @@ pub(super) enum Way {
 
 /// One change of one record, its lease and what stands beside it: done as a whole or not at all.
 #[derive(Debug, Clone)]
-pub(super) struct Change<'a> {
-    pub(super) job: &'a JobName,
-    pub(super) way: Way,
+pub struct Change<'a> {
+    pub job: &'a JobName,
+    pub way: Way,
     /// The head of the record that was looked at; empty: there must be none.
-    pub(super) head: &'a str,
+    pub head: &'a str,
     /// How the text of the lease that was looked at begins; empty: there must be none.
-    pub(super) lease: &'a str,
+    pub lease: &'a str,
     /// The commit's instant must be in it, by the store's clock.
-    pub(super) window: Range<StoreTime>,
+    pub window: Range<StoreTime>,
     /// A lease is asked for, of this length: it is as safe as the store can make it, or `unsafe_grant` says why not.
-    pub(super) grant: Option<Duration>,
+    pub grant: Option<Duration>,
     /// For so long its holder may assert that lease again in a store that forgot it; zero for a program, whose word makes no lease.
-    pub(super) reach: Duration,
+    pub reach: Duration,
     /// Refused while the store may have forgotten leases.
-    pub(super) calm: bool,
+    pub calm: bool,
     /// The version and the body of the record as it shall be; `None`: it stays as it is.
-    pub(super) record: Option<(u64, &'a str)>,
-    pub(super) lease_write: LeaseWrite,
-    pub(super) beside: Vec<Beside>,
+    pub record: Option<(u64, &'a str)>,
+    pub lease_write: LeaseWrite,
+    pub beside: Vec<Beside>,
     /// What the followers of the job are told; the record is told with it. Empty: nothing.
-    pub(super) tell: &'a [JobEvent],
+    pub tell: &'a [JobEvent],
     /// Carrying it out twice would be wrong, so it is never sent again when a connection broke.
-    pub(super) once: bool,
+    pub once: bool,
     /// What is added to the audit and to other lists. On a cluster these lie with another master, so it is a second call there, after
     /// this one.
-    pub(super) notes: Vec<records::Write>,
+    pub notes: Vec<records::Write>,
 }
 
 /// How a commit ended.
 #[derive(Debug)]
-pub(super) enum Commit {
+pub enum Commit {
     /// All of it is written, under this head.
     Done {
         head: String,
@@ -157,7 +159,7 @@ pub(super) enum Commit {
 
 /// Why a lease that was granted cannot be relied on.
 #[derive(Debug)]
-pub(super) enum Unsafe {
+pub enum Unsafe {
     /// The store's clock jumped: the lease before it may have ended by that alone.
     Jumped,
     /// Too few copies of it exist.
@@ -166,27 +168,27 @@ pub(super) enum Unsafe {
 
 /// One lease to be kept for `ttl` more.
 #[derive(Debug, Clone)]
-pub(super) struct Keep<'a> {
-    pub(super) job: &'a JobName,
+pub struct Keep<'a> {
+    pub job: &'a JobName,
     /// How its text must begin.
-    pub(super) text: String,
-    pub(super) ttl: Duration,
+    pub text: String,
+    pub ttl: Duration,
     /// As in [`Change`].
-    pub(super) reach: Duration,
+    pub reach: Duration,
 }
 
 /// A page of the history.
 #[derive(Debug)]
-pub(super) struct Page {
+pub struct Page {
     /// The record at the same instant.
-    pub(super) stored: Stored,
+    pub stored: Stored,
     /// Texts, newest first.
-    pub(super) entries: Vec<String>,
+    pub entries: Vec<String>,
 }
 
 /// Which lines of output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub enum Part {
     /// The last ones.
     Newest,
     /// The first ones with a greater number.
@@ -197,7 +199,7 @@ pub(super) enum Part {
 
 /// The port.
 #[async_trait]
-pub(super) trait Engine: Records + Events {
+pub trait Engine: Records + Events {
     /// What this process remembers of jobs.
     fn known(&self) -> &super::core::Known;
 

@@ -108,7 +108,7 @@ fn is_once(count: &u64) -> bool {
 impl AuditEntry {
     /// A refusal of somebody who showed nothing that was good here: any number of them can be brought about from outside.
     #[must_use]
-    pub(super) fn is_of_strangers(&self) -> bool {
+    pub fn is_of_strangers(&self) -> bool {
         let acts = ["login.failed", "login.throttled", "refused.token", "refused.more"];
         self.kind == Kind::Refusal && (self.who == "unknown" || acts.contains(&self.act.as_str()))
     }
@@ -118,7 +118,7 @@ impl AuditEntry {
     ///
     /// The reason is part of it (other rules are another act), but for refusals, and for blocks, which differ in milliseconds.
     #[must_use]
-    pub(super) fn alike(&self) -> Option<[String; 2]> {
+    pub fn alike(&self) -> Option<[String; 2]> {
         let varies = self.kind == Kind::Refusal || self.act == "source.block";
         let reason = self.reason.as_deref().filter(|_| !varies).unwrap_or_default();
         if self.kind == Kind::Person {

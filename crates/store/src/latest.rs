@@ -11,7 +11,7 @@ const VAGUE: Duration = Duration::from_millis(5);
 
 /// By how much the clock of the server is ahead of this machine's CLOCK_BOOTTIME.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Latest {
+pub struct Latest {
     /// Microseconds, at most.
     ahead: i64,
     /// How much less it may be.
@@ -27,7 +27,7 @@ impl Latest {
     }
 
     /// The clock at `now`, at most; `None` when that says too little.
-    pub(crate) fn at(self, now: Boot) -> Option<Stamp> {
+    pub fn at(self, now: Boot) -> Option<Stamp> {
         let drift = self.drift(now);
         let vague = i64::try_from(VAGUE.as_micros()).unwrap_or(i64::MAX);
         (self.unknown + drift <= vague).then(|| Stamp(micros(now) + self.ahead + drift))
@@ -35,7 +35,7 @@ impl Latest {
 
     /// The newest word: the server said `at` between `sent` and `received`. The reading that says most is kept, unless the
     /// clock was set.
-    pub(crate) fn read(before: Option<Self>, at: Stamp, sent: Boot, received: Boot) -> Self {
+    pub fn read(before: Option<Self>, at: Stamp, sent: Boot, received: Boot) -> Self {
         let unknown = micros(received) - micros(sent);
         let now = Self { ahead: at.0 - micros(sent), unknown, found: sent };
         before

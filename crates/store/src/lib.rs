@@ -10,45 +10,31 @@
 
 pub mod accounts;
 pub mod alerts;
-mod backend;
-mod coordination;
+pub mod backend;
+pub mod coordination;
 pub mod copy;
-mod core;
+pub mod core;
 pub mod credentials;
 pub mod dispatch;
-mod engine;
+pub mod engine;
 pub mod events;
 pub mod examine;
 pub mod feed;
 pub mod hidden;
-#[cfg(any(test, debug_assertions))]
-#[doc(hidden)]
-pub mod in_memory;
 pub mod jobs;
 pub mod journal;
-mod latest;
+pub mod latest;
 pub mod leases;
 pub mod line;
-mod memory;
-#[cfg(feature = "mysql")]
-mod mysql;
+pub mod memory;
 pub mod nodes;
-mod outlet;
-mod portable;
-mod postgres;
-mod records;
-pub mod redis;
+pub mod outlet;
+pub mod portable;
+pub mod records;
 pub mod rotation;
-mod schema;
-mod sql;
-pub mod sqlite;
+pub mod schema;
 pub mod throughput;
 pub mod timeline;
-#[cfg(feature = "zookeeper")]
-mod zookeeper;
-#[cfg(not(feature = "zookeeper"))]
-#[path = "zookeeper/absent.rs"]
-mod zookeeper;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -58,11 +44,11 @@ use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 
 use self::backend::{Backend, Dispatches};
+use self::coordination::Coordination;
 use self::core::rotation::ByRecords;
 use self::engine::Engine;
 use self::records::Records;
 use self::rotation::Rotations;
-use self::zookeeper::Locks;
 use soloist_domain::dispatch::Rules;
 use soloist_domain::lease::{Stale, Token};
 use soloist_domain::name::{
@@ -166,6 +152,9 @@ impl Default for Options {
     }
 }
 
+/// Makes a [`Store`] of its URL: what the crate `stores` does, above all kinds of them. Who stands below is handed it.
+pub type Opener = for<'a> fn(&'a str, &'a Options) -> BoxFuture<'a, Result<Store>>;
+
 /// What `readyz`, `doctor` and the start-up line say of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Description {
@@ -199,72 +188,21 @@ pub struct Store {
     dispatch: Arc<dyn Dispatches>,
     rotations: Arc<dyn Rotations>,
     /// Leases that are not in the backend.
-    locks: Option<Arc<Locks>>,
+    locks: Option<Arc<dyn Coordination>>,
     observe: fn(&'static str, Duration),
     /// Why it answers nothing yet: it could not be opened so far.
     shut: Arc<Mutex<Option<String>>>,
 }
 
 impl Store {
-    /// Opens the store at `url`, makes or upgrades its schema and checks that it can keep the promise.
-    ///
-    /// `sqlite:PATH`; `redis://[USER:PASSWORD@]HOST[:PORT][/DB]` or `rediss://` for one server;
-    /// `redis+sentinel://[USER:PASSWORD@]HOST[:PORT],HOST[:PORT],.../MASTERNAME[/DB]` or `rediss+sentinel://` for the
-    /// master that a majority of those sentinels names (all of them must be listed; port 26379 unless said). USER and
-    /// PASSWORD are for the servers; `?sentinel_user=...&sentinel_password=...` at the end is for the sentinels.
-    /// `redis+cluster://[USER:PASSWORD@]HOST[:PORT],HOST[:PORT],.../` or `rediss+cluster://` for a cluster of which
-    /// those are members (port 6379 unless said); the others are found by asking.
-    /// `postgres://USER:PASSWORD@HOST[:PORT]/DATABASE[?schema=NAME]` for PostgreSQL 13 or later.
-    /// `mysql://USER:PASSWORD@HOST[:PORT]/DATABASE` or `mariadb://` for MySQL 8.0.17, MariaDB 10.6 or later.
-    ///
-    /// # Errors
-    /// [`StoreError::Unsupported`] for another scheme or an unsafe set-up, [`StoreError::NewerSchema`],
-    /// [`StoreError::Absent`] when there is none and `options` do not ask for one,
-    /// [`StoreError::Unavailable`].
-    pub fn connect<'a>(url: &'a str, options: &'a Options) -> BoxFuture<'a, Result<Self>> {
-        Box::pin(async move {
-            let store = Self::named(url, options).await?;
-            store.open(options).await?;
-            Ok(store)
-        })
-    }
-
-    /// The store at `url` before a word was spoken to its server: every call is [`StoreError::Unavailable`] until
-    /// [`Store::open`] has succeeded once. A SQLite file is opened at once.
-    ///
-    /// # Errors
-    /// As [`Store::connect`].
-    pub fn named<'a>(url: &'a str, options: &'a Options) -> BoxFuture<'a, Result<Self>> {
-        Box::pin(async move {
-            let (url, coordination) = soloist_domain::ensemble::split(url);
-            let backend: Arc<dyn Backend> = match url.split_once(':').map(|(scheme, _)| scheme) {
-                Some("sqlite") if coordination.is_some() => return Err(coordination::no_server()),
-                Some("sqlite") => Arc::new(sqlite::SqliteStore::connect(url, options).await?),
-                Some(
-                    "redis" | "rediss" | "redis+sentinel" | "rediss+sentinel" | "redis+cluster"
-                    | "rediss+cluster",
-                ) => Arc::new(redis::RedisStore::named(url, options)?),
-                Some("postgres" | "postgresql") => Arc::new(postgres::named(url, options)?),
-                #[cfg(feature = "mysql")]
-                Some("mysql" | "mariadb") => Arc::new(mysql::named(url, options)?),
-                #[cfg(not(feature = "mysql"))]
-                Some("mysql" | "mariadb") => {
-                    let why = soloist_process::parts::MYSQL.missing().unwrap_or_default();
-                    return Err(StoreError::Unsupported(why));
-                }
-                _ => {
-                    return Err(StoreError::Unsupported(
-                        "unknown kind of store: use sqlite:PATH, redis://HOST:PORT/DB, rediss://HOST:PORT/DB, redis+sentinel://HOST1,HOST2,HOST3/MASTERNAME, redis+cluster://HOST1,HOST2,HOST3/, postgres://HOST:PORT/DATABASE or mysql://HOST:PORT/DATABASE"
-                            .to_owned(),
-                    ));
-                }
-            };
-            let locks = coordination.map(|url| Locks::named(url, options, backend.clone()));
-            Ok(Self::on(backend, locks.transpose()?, options))
-        })
-    }
-
-    fn on(backend: Arc<dyn Backend>, locks: Option<Arc<Locks>>, options: &Options) -> Self {
+    /// A store on `backend`, whose leases are in `locks` if there are any. A server is not asked yet: every call is
+    /// [`StoreError::Unavailable`] until [`Store::open`] has succeeded once.
+    #[must_use]
+    pub fn on(
+        backend: Arc<dyn Backend>,
+        locks: Option<Arc<dyn Coordination>>,
+        options: &Options,
+    ) -> Self {
         let shut = backend.is_a_server().then(|| "it was not asked yet".to_owned());
         let (observe, shut) = (options.observe, Arc::new(Mutex::new(shut)));
         Self::of(backend, locks, observe, shut)
@@ -272,12 +210,12 @@ impl Store {
 
     fn of(
         backend: Arc<dyn Backend>,
-        locks: Option<Arc<Locks>>,
+        locks: Option<Arc<dyn Coordination>>,
         observe: fn(&'static str, Duration),
         shut: Arc<Mutex<Option<String>>>,
     ) -> Self {
         let engine: Arc<dyn Engine> = match &locks {
-            Some(locks) => locks.before(backend.clone()),
+            Some(locks) => Arc::clone(locks).before(backend.clone()),
             None => backend.clone(),
         };
         let records: Arc<dyn Records> = engine.clone();
@@ -291,7 +229,8 @@ impl Store {
     /// Makes or upgrades its schema and checks that it can keep the promise; from then on it answers.
     ///
     /// # Errors
-    /// As [`Store::connect`]; [`StoreError::Unsupported`] as well while a copy into it is not finished ([`copy`]). After
+    /// [`StoreError::Unsupported`] for an unsafe set-up, [`StoreError::NewerSchema`], [`StoreError::Absent`] when there is none and `options` do
+    /// not ask for one, [`StoreError::Unavailable`]; [`StoreError::Unsupported`] as well while a copy into it is not finished ([`copy`]). After
     /// [`StoreError::Unavailable`] it may be tried again.
     pub fn open<'a>(&'a self, options: &'a Options) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
@@ -347,6 +286,13 @@ impl Store {
     pub fn noting(&self, entry: journal::AuditEntry) -> Self {
         let (locks, shut) = (self.locks.clone(), Arc::clone(&self.shut));
         Self::of(self.backend.noting(entry), locks, self.observe, shut)
+    }
+
+    /// What it is kept in, if that is the memory of a test.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn in_memory(&self) -> Option<Box<dyn std::any::Any>> {
+        self.backend.in_memory()
     }
 
     /// Whether [`Store::open`] has succeeded. Until then it was never there, so it is not away.

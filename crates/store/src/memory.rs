@@ -16,23 +16,23 @@ const SLACK_MS: i64 = 250;
 
 /// What is remembered under each epoch record: one on a single server, one for each job on a cluster.
 #[derive(Debug, Default)]
-pub(crate) struct Memories {
+pub struct Memories {
     each: HashMap<String, Memory>,
     /// How many of them were found emptied or replaced so far.
-    pub(crate) replaced: u64,
+    pub replaced: u64,
     /// The first epoch seen of the record that belongs to no job.
     begun: Option<String>,
 }
 
 impl Memories {
     /// Under the record `epoch_key`.
-    pub(crate) fn of(&mut self, epoch_key: &str) -> &mut Memory {
+    pub fn of(&mut self, epoch_key: &str) -> &mut Memory {
         self.each.entry(epoch_key.to_owned()).or_default()
     }
 
     /// One epoch for all jobs of a cluster: another one whenever any of them began anew. `global` is the record that
     /// belongs to no job.
-    pub(crate) fn whole(&mut self, global: &str) -> String {
+    pub fn whole(&mut self, global: &str) -> String {
         if self.begun.is_none() {
             self.begun = self.each.get(global).map(|memory| memory.epoch.clone());
         }
@@ -42,13 +42,14 @@ impl Memories {
 
 /// One process's memory of one record.
 #[derive(Debug, Default)]
-pub(crate) struct Memory {
+pub struct Memory {
     /// Epoch of the last reply; empty before the first.
-    pub(crate) epoch: String,
+    pub epoch: String,
     /// Longest lease that may be out there, in milliseconds.
-    pub(crate) longest_ms: u64,
+    /// Longest lease that may be out there.
+    pub longest_ms: u64,
     /// The clock jumped, and the store has not been told yet.
-    pub(crate) suspect: bool,
+    pub suspect: bool,
     /// What the store says of itself; `None` before the first look.
     seen: Option<Seen>,
     last: Option<Reading>,
@@ -59,32 +60,33 @@ pub(crate) struct Memory {
 
 /// The record of a store, and who had it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub struct Seen {
     /// `None`: there is none.
-    pub(crate) record: Option<Epoch>,
+    pub record: Option<Epoch>,
     /// Run id of the server.
-    pub(crate) server: String,
+    pub server: String,
     /// How long that has been running.
-    pub(crate) up: Duration,
+    pub up: Duration,
 }
 
 /// A store that may be new is being opened.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Opening {
+pub struct Opening {
     /// Nothing shows that it was ever used.
-    pub(crate) unused: bool,
-    pub(crate) longest_ms: u64,
+    pub unused: bool,
+    /// Longest lease that may be out there, in milliseconds.
+    pub longest_ms: u64,
 }
 
 /// What a call says of the store to its server.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Asked {
+pub struct Asked {
     /// What was seen; `None`: the call is to learn that.
-    pub(crate) seen: Option<Seen>,
+    pub seen: Option<Seen>,
     /// The record from now on.
-    pub(crate) judged: Epoch,
+    pub judged: Epoch,
     /// It must be written first.
-    pub(crate) write: bool,
+    pub write: bool,
     /// It tells the store that its clock jumped.
     suspect: bool,
 }
@@ -99,7 +101,7 @@ struct Reading {
 impl Memory {
     /// The store's clock at `now`, as well as it is known: never later than it is, unless one of the two clocks was set or is
     /// fast. And how far it may be off without a jump. `None` before the first reading.
-    pub(crate) fn estimate(&self, now: Boot) -> Option<(StoreTime, Duration)> {
+    pub fn estimate(&self, now: Boot) -> Option<(StoreTime, Duration)> {
         let (last, (ahead, _)) = (self.last?, self.ahead?);
         let took = last.received.since(last.sent);
         let slack =
@@ -109,13 +111,7 @@ impl Memory {
     }
 
     /// What a call at `now` has to say. `ttl_ms` is the longest lease that it asks for; `fresh` names a new epoch.
-    pub(crate) fn ask(
-        &self,
-        now: Boot,
-        ttl_ms: u64,
-        fresh: &str,
-        opening: Option<Opening>,
-    ) -> Asked {
+    pub fn ask(&self, now: Boot, ttl_ms: u64, fresh: &str, opening: Option<Opening>) -> Asked {
         let (Some(seen), Some((at, _)), Some(last)) =
             (self.seen.clone(), self.estimate(now), self.last)
         else {
@@ -144,12 +140,12 @@ impl Memory {
     }
 
     /// The store is not as it was seen: it is so.
-    pub(crate) fn learn(&mut self, seen: Seen) {
+    pub fn learn(&mut self, seen: Seen) {
         self.seen = Some(seen);
     }
 
     /// The store is as `asked` says.
-    pub(crate) fn accept(&mut self, asked: &Asked) {
+    pub fn accept(&mut self, asked: &Asked) {
         self.epoch.clone_from(&asked.judged.id);
         self.longest_ms = u64::try_from(asked.judged.reach()).unwrap_or(0);
         if let Some(seen) = &asked.seen {
@@ -162,7 +158,7 @@ impl Memory {
 
     /// Notes that a call sent at `sent` and answered at `received` read `store`; returns whether the store's
     /// clock jumped since the reading before.
-    pub(crate) fn read_clock(&mut self, store: StoreTime, sent: Boot, received: Boot) -> bool {
+    pub fn read_clock(&mut self, store: StoreTime, sent: Boot, received: Boot) -> bool {
         let now = Reading { store, sent, received };
         let jumped = self.last.is_some_and(|last| jumped(&last, &now));
         self.suspect |= jumped;

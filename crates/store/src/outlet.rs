@@ -6,18 +6,20 @@ use tokio::sync::mpsc::error::TrySendError;
 use super::events::StoreEvent;
 
 /// The bounded way to the reader.
-pub(crate) struct Outlet {
+pub struct Outlet {
     sender: mpsc::Sender<StoreEvent>,
     /// What a slow reader must be told before anything else; hints are dropped meanwhile.
     owed: Option<StoreEvent>,
 }
 
 impl Outlet {
-    pub(crate) fn new(sender: mpsc::Sender<StoreEvent>) -> Self {
+    /// Into `sender`.
+    pub fn new(sender: mpsc::Sender<StoreEvent>) -> Self {
         Self { sender, owed: None }
     }
 
-    pub(crate) fn deliver(&mut self, event: StoreEvent) {
+    /// Tells `event`, or that some were left out.
+    pub fn deliver(&mut self, event: StoreEvent) {
         let turn = matches!(event, StoreEvent::Subscribed | StoreEvent::Interrupted);
         if self.owed.is_some() {
             if turn {
@@ -34,12 +36,12 @@ impl Outlet {
     }
 
     /// Whether its reader has gone.
-    pub(crate) fn is_closed(&self) -> bool {
+    pub fn is_closed(&self) -> bool {
         self.sender.is_closed()
     }
 
     /// Waits for room and tells what is owed, or for the end of the reader; returns whether there still is a reader.
-    pub(crate) async fn settle(&mut self) -> bool {
+    pub async fn settle(&mut self) -> bool {
         if self.owed.is_none() {
             self.sender.closed().await;
             return false;

@@ -7,6 +7,8 @@
 //! No other process uses either store meanwhile (`copy/check.rs`), so nothing here is one step with anything else, and nothing is decided.
 //! A target was empty, and what fills it is done once: a process that does not hear that it was done empties the target and begins again.
 
+#![allow(missing_docs, reason = "rows as they are kept")]
+
 use async_trait::async_trait;
 
 use super::Result;
@@ -18,31 +20,31 @@ use soloist_domain::name::JobName;
 use soloist_domain::time::Stamp;
 
 /// Tasks, entries, lines or rows that are read or written at once.
-pub(super) const AT_ONCE: usize = 200;
+pub const AT_ONCE: usize = 200;
 
 /// A source.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct StoredSource {
-    pub(super) source: Source,
+pub struct StoredSource {
+    pub source: Source,
     /// Not smaller than any token of its tasks.
-    pub(super) token: Token,
+    pub token: Token,
     /// The starts that its window may count, oldest first: one for each task.
-    pub(super) starts: Vec<Stamp>,
+    pub starts: Vec<Stamp>,
 }
 
 /// A task.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct StoredTask {
-    pub(super) task: Task,
-    pub(super) key: String,
-    pub(super) payload: String,
+pub struct StoredTask {
+    pub task: Task,
+    pub key: String,
+    pub payload: String,
     /// Oldest first.
-    pub(super) history: Vec<Past>,
+    pub history: Vec<Past>,
 }
 
 impl StoredTask {
     /// How many bytes people wrote.
-    pub(super) fn size(&self) -> usize {
+    pub fn size(&self) -> usize {
         let errors = self.history.iter().filter_map(|past| past.error.as_ref()).map(String::len);
         self.key.len() + self.payload.len() + errors.sum::<usize>()
     }
@@ -50,14 +52,14 @@ impl StoredTask {
 
 /// Where a reader of tasks is. What the numbers mean is the store's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Bookmark {
-    pub(super) queue: usize,
-    pub(super) behind: i64,
+pub struct Bookmark {
+    pub queue: usize,
+    pub behind: i64,
 }
 
 /// The port.
 #[async_trait]
-pub(super) trait Portable: Send + Sync {
+pub trait Portable: Send + Sync {
     /// Every job that has a record, by name; leases of programs and commands, too.
     async fn every_job(&self) -> Result<Vec<JobName>>;
 

@@ -17,6 +17,8 @@
 //! not look, so that nothing ends early; and it has the change refused outside of [`Plan::within`] when an instant that it compared
 //! lies near.
 
+#![allow(missing_docs, reason = "the words of a plan are explained at its type")]
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -31,7 +33,7 @@ use soloist_domain::time::{Stamp, StoreTime};
 
 /// Something to look at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Look {
+pub enum Look {
     /// One row of a table.
     Row(String, String),
     /// All rows of a table.
@@ -56,7 +58,7 @@ pub(super) enum Look {
 
 /// What was found there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Found {
+pub enum Found {
     /// The text of a row.
     Row(Option<String>),
     /// Row and text.
@@ -79,16 +81,16 @@ pub(super) enum Found {
 
 /// Several looks at one instant.
 #[derive(Debug)]
-pub(super) struct Looked {
+pub struct Looked {
     /// The store's clock.
-    pub(super) at: Stamp,
+    pub at: Stamp,
     /// In the order in which they were asked for.
-    pub(super) found: Vec<Found>,
+    pub found: Vec<Found>,
 }
 
 /// A condition of a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Check {
+pub enum Check {
     /// The row has this text; `None`: there is no such row.
     Row { table: String, row: String, is: Option<String> },
     /// The row begins with this text.
@@ -103,7 +105,7 @@ pub(super) enum Check {
 
 /// Something to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Write {
+pub enum Write {
     /// A row has this text from now on.
     Set { table: String, row: String, text: String },
     /// A row is gone.
@@ -124,17 +126,17 @@ pub(super) enum Write {
 
 /// An entry of a log with the numbers and instants that another store gave it. That number is the last of `counter` from then on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
+pub struct Entry {
     /// Which log.
-    pub(super) log: String,
+    pub log: String,
     /// What numbers it.
-    pub(super) counter: String,
-    pub(super) id: u64,
-    pub(super) at: StoreTime,
-    pub(super) count: u64,
-    pub(super) until: Option<StoreTime>,
+    pub counter: String,
+    pub id: u64,
+    pub at: StoreTime,
+    pub count: u64,
+    pub until: Option<StoreTime>,
     /// Without the members that are named above, as in [`Line`].
-    pub(super) entry: String,
+    pub entry: String,
 }
 
 impl Entry {
@@ -142,7 +144,7 @@ impl Entry {
     ///
     /// # Errors
     /// [`StoreError::Corrupt`]: `entry` is no JSON object.
-    pub(super) fn text(&self) -> Result<String> {
+    pub fn text(&self) -> Result<String> {
         let Self { id, at, count, until, .. } = self;
         let until = until.map(|until| format!("\"until\":{},", until.0)).unwrap_or_default();
         Ok(format!("{{\"id\":{id},\"at\":{},\"count\":{count},{until}{}}}", at.0, self.inside()?))
@@ -152,7 +154,7 @@ impl Entry {
     ///
     /// # Errors
     /// As [`Self::text`].
-    pub(super) fn inside(&self) -> Result<&str> {
+    pub fn inside(&self) -> Result<&str> {
         let inside = self.entry.strip_prefix('{').and_then(|entry| entry.strip_suffix('}'));
         inside.ok_or_else(|| {
             StoreError::Corrupt(format!("{}: {:?} is no JSON object", self.log, self.entry))
@@ -162,44 +164,44 @@ impl Entry {
 
 /// A JSON object for a log. The store sets `id`, which is one more than the last of `counter`, and `at`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Line {
+pub struct Line {
     /// Which log.
-    pub(super) log: String,
+    pub log: String,
     /// What numbers it.
-    pub(super) counter: String,
+    pub counter: String,
     /// Without `id`, `at`, `count` and `until`.
-    pub(super) entry: String,
+    pub entry: String,
     /// How often it happened; the entry says so if it is more than once.
-    pub(super) count: u64,
+    pub count: u64,
     /// So many of the newest entries are kept, at least.
-    pub(super) kept: usize,
+    pub kept: usize,
     /// It may be counted instead of written.
-    pub(super) fold: Option<Fold>,
+    pub fold: Option<Fold>,
 }
 
 /// What was written under the same key a short time before, and said the same, is written again instead: with its old `id` and `at`, with `count`,
 /// how often in all, and `until`, when the last time was.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Fold {
+pub struct Fold {
     /// Of the keys of this log.
-    pub(super) key: String,
+    pub key: String,
     /// What it says, without spaces. The newest entry under the key must say so, too.
-    pub(super) same: String,
+    pub same: String,
     /// Milliseconds since `at`.
-    pub(super) within_ms: u64,
+    pub within_ms: u64,
 }
 
 /// The table that knows which entry of a log was written under which key.
-pub(super) fn folds(log: &str) -> String {
+pub fn folds(log: &str) -> String {
     format!("{log}:folds")
 }
 
 /// More keys than these are not remembered: then nothing is, and folding begins anew.
-pub(super) const FOLDS_KEPT: usize = 4_096;
+pub const FOLDS_KEPT: usize = 4_096;
 
 /// What listeners are told, in the same step.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Tell {
+pub enum Tell {
     /// [`StoreEvent::Nodes`](super::events::StoreEvent::Nodes).
     Nodes,
     /// [`StoreEvent::Accounts`](super::events::StoreEvent::Accounts).
@@ -210,23 +212,23 @@ pub(super) enum Tell {
 
 /// A change: done as a whole or not at all.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Plan {
+pub struct Plan {
     /// All must hold.
-    pub(super) checks: Vec<Check>,
+    pub checks: Vec<Check>,
     /// The instant of the change must be in it.
-    pub(super) within: Option<Range<Stamp>>,
+    pub within: Option<Range<Stamp>>,
     /// Carried out in this order.
-    pub(super) writes: Vec<Write>,
+    pub writes: Vec<Write>,
     /// After all of it is written.
-    pub(super) tells: Vec<Tell>,
+    pub tells: Vec<Tell>,
     /// Carrying it out twice would be wrong; never is it sent again when a connection broke. A plan whose conditions its own
     /// success breaks need not say so.
-    pub(super) once: bool,
+    pub once: bool,
 }
 
 /// How a change ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Changed {
+pub enum Changed {
     /// All of it is written.
     Done,
     /// Nothing is written: a condition did not hold. Look again.
@@ -235,7 +237,7 @@ pub(super) enum Changed {
 
 /// The port.
 #[async_trait]
-pub(super) trait Records: Send + Sync {
+pub trait Records: Send + Sync {
     /// The audit entry that is to be written in the same step as what this handle is asked for; see
     /// [`Store::noting`](super::Store::noting).
     fn note(&self) -> Option<&AuditEntry>;
@@ -264,8 +266,9 @@ pub(super) trait Records: Send + Sync {
 }
 
 /// A store of one kind as one of any: what unit tests ask it for is what `core` does on it.
-#[cfg(test)]
-pub(super) trait OfAnyKind: Records + Sized {
+#[cfg(any(test, debug_assertions))]
+#[doc(hidden)]
+pub trait OfAnyKind: Records + Sized {
     fn rows(&self) -> &dyn Records {
         self
     }
@@ -278,5 +281,5 @@ pub(super) trait OfAnyKind: Records + Sized {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, debug_assertions))]
 impl<T: Records> OfAnyKind for T {}

@@ -21,23 +21,23 @@ use super::{Options, Result, StoreError};
 
 /// The steps of this program, for one store.
 #[derive(Clone)]
-pub(super) struct Steps {
+pub struct Steps {
     /// Of the store, for messages.
     name: String,
     all: Vec<&'static str>,
     /// Whether this process may make a store, or upgrade one.
-    pub(super) make: bool,
+    pub make: bool,
 }
 
 impl Steps {
     /// `own` are those of the kind of store; the first one makes schema 1.
-    pub(super) fn new(name: String, own: &[&'static str], options: &Options) -> Self {
+    pub fn new(name: String, own: &[&'static str], options: &Options) -> Self {
         let all = own.iter().chain(options.steps).copied().collect();
         Self { name, all, make: options.make }
     }
 
     /// The schema that this program makes.
-    pub(super) fn known(&self) -> u32 {
+    pub fn known(&self) -> u32 {
         u32::try_from(self.all.len()).unwrap_or(u32::MAX)
     }
 
@@ -45,7 +45,7 @@ impl Steps {
     ///
     /// # Errors
     /// [`StoreError::NewerSchema`]; for a process that makes nothing [`StoreError::Absent`], [`StoreError::Unsupported`].
-    pub(super) fn missing(&self, found: u32) -> Result<&[&'static str]> {
+    pub fn missing(&self, found: u32) -> Result<&[&'static str]> {
         let known = self.known();
         if found > known {
             return Err(StoreError::NewerSchema { found, known });
@@ -63,7 +63,7 @@ impl Steps {
     }
 
     /// Why a store of schema `found` stays as it is.
-    pub(super) fn in_use(&self, found: u32) -> StoreError {
+    pub fn in_use(&self, found: u32) -> StoreError {
         StoreError::Unsupported(format!(
             "{} has schema {found} of the version before, and other processes use it: stop every node of that version and whatever else uses the store, then start this one, which upgrades it to schema {} (back it up before: the version before cannot use it afterwards)",
             self.name,
@@ -72,7 +72,7 @@ impl Steps {
     }
 
     /// Why a store from before schema 1 is not opened.
-    pub(super) fn development(&self) -> StoreError {
+    pub fn development(&self) -> StoreError {
         StoreError::Unsupported(format!(
             "{} was made by a development version before 1.0, which nothing converts: name another file, database or prefix for the store, or empty this one, and add accounts, sources and rotations anew",
             self.name

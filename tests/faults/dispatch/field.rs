@@ -11,8 +11,8 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
+use soloist::store::Options;
 use soloist::store::dispatch::Sources as _;
-use soloist::store::{Options, Store};
 
 use super::collector::{ADDRESSES, LEDGER, OVER, TOKEN, WORD};
 use super::http::Client;
@@ -308,8 +308,9 @@ impl Field {
 
 /// Reads until no transition lies between the readings; `false` when that did not come to pass with anything in flight.
 async fn holdings(url: &str) -> Result<bool, String> {
-    let store =
-        Store::connect(url, &Options::default()).await.map_err(|error| error.to_string())?;
+    let store = soloist::stores::connect(url, &Options::default())
+        .await
+        .map_err(|error| error.to_string())?;
     for _ in 0..TRIES {
         let read = async || store.sources(None).await;
         let (before, held, after) = (read().await, store.collectors().await, read().await);

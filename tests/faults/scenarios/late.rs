@@ -16,7 +16,7 @@ use soloist::runner::entrusted::Entrusted;
 use soloist::runner::program::Program;
 use soloist::store::journal::{Journal as _, NewLine, Output, Stream};
 use soloist::store::leases::{Leases as _, Renewal, Renewed};
-use soloist::store::{Options as StoreOptions, Store, StoreError};
+use soloist::store::{Options as StoreOptions, StoreError};
 
 use super::Scenario;
 use crate::cluster::{Cluster, Options};
@@ -35,7 +35,8 @@ fn in_a_runtime<T>(work: impl Future<Output = T>) -> T {
 pub(super) fn nothing_of_it_is_believed(cluster: &Cluster, old: u64) {
     let url = cluster.redis().now().url();
     in_a_runtime(async {
-        let store = Store::connect(&url, &StoreOptions::default()).await.expect("the store");
+        let store =
+            soloist::stores::connect(&url, &StoreOptions::default()).await.expect("the store");
         let (job, node) = (JOB_NAME.parse::<JobName>(), "node-a".parse::<NodeName>());
         let (job, node) = (job.expect("a name"), node.expect("a name"));
         let (token, ttl) = (Token(old), Duration::from_secs(2));

@@ -80,7 +80,7 @@ pub(super) async fn every_subscriber_hears_who_is_woken(fresh: Fresh) {
 
 /// Where a commit tells whom it wakes: it does not matter what becomes of the process after it. Nothing looks for such a hint that is lost.
 pub(crate) async fn whoever_is_woken_by_a_last_act_is_told(url: &str) {
-    let store = Store::connect(url, &Options::default()).await.expect("it opens");
+    let store = soloist::stores::connect(url, &Options::default()).await.expect("it opens");
     define(&store, "shop", &free()).await;
     let mut ear = Ear::new(&store).await;
     for nth in 0..5 {
@@ -90,7 +90,8 @@ pub(crate) async fn whoever_is_woken_by_a_last_act_is_told(url: &str) {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             // With it ends every task of its store, as with a process.
             runtime.expect("a runtime").block_on(async {
-                let store = Store::connect(&url, &Options::default()).await.expect("it opens");
+                let store =
+                    soloist::stores::connect(&url, &Options::default()).await.expect("it opens");
                 put(&store, &[task("shop", &format!("task-{nth}"))]).await;
             });
         });

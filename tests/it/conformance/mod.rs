@@ -56,11 +56,11 @@ use soloist::domain::job::{Exit, JobRecord, RunEnd};
 use soloist::domain::lease::Token;
 use soloist::domain::name::{JobName, NodeName, Owner, RunId, UserName};
 use soloist::domain::time::{Began, Boot, Stamp};
-use soloist::store::in_memory::World;
 use soloist::store::jobs::Jobs;
 use soloist::store::journal::{Ended, LogBounds, Started, Then};
 use soloist::store::leases::{Acquire, Acquired, Condition, Leases};
 use soloist::store::{Options, Store};
+use soloist_store_memory::World;
 
 /// Generates the module `$store`, with one test for every law, each on the fresh store that `$fresh` makes. `coordinated`: only the laws
 /// that an ensemble beside a store takes part in; all others are asked of the store alone, by the same code (`store/mod.rs`).
@@ -469,7 +469,9 @@ impl Fresh {
 
     async fn open(&self, options: &Options) -> Store {
         match &self.place {
-            Place::At(url) => Store::connect(url, options).await.expect("the fresh store opens"),
+            Place::At(url) => {
+                soloist::stores::connect(url, options).await.expect("the fresh store opens")
+            }
             Place::In(world) => world.connect(options),
         }
     }
@@ -609,7 +611,7 @@ async fn eventually<T>(store: &Store, what: &str, probe: impl AsyncFn() -> Optio
 /// Lets a little of the store's time pass.
 async fn nap(store: &Store) {
     const NAP: Duration = Duration::from_millis(5);
-    match store.world() {
+    match soloist_store_memory::world(store) {
         Some(world) => {
             world.pass(NAP);
             // So that others run, and patience has an end.
@@ -621,7 +623,7 @@ async fn nap(store: &Store) {
 
 /// Lets others run, without waiting. A clock that stands still is moved by a millisecond.
 async fn breathe(store: &Store) {
-    if let Some(world) = store.world() {
+    if let Some(world) = soloist_store_memory::world(store) {
         world.pass(Duration::from_millis(1));
     }
     tokio::task::yield_now().await;
@@ -629,14 +631,14 @@ async fn breathe(store: &Store) {
 
 /// Lets the store's clock show `at`, if that can be done without waiting for it.
 fn jump(store: &Store, at: Stamp) -> bool {
-    let Some(world) = store.world() else { return false };
+    let Some(world) = soloist_store_memory::world(store) else { return false };
     world.pass(at.since(world.now()));
     true
 }
 
 /// Returns when the store's clock has moved on by `span`.
 async fn pass(store: &Store, span: Duration) {
-    if let Some(world) = store.world() {
+    if let Some(world) = soloist_store_memory::world(store) {
         return world.pass(span + Duration::from_millis(1));
     }
     let begun = store.snapshot(&[]).await.expect("a snapshot").at;
@@ -649,7 +651,7 @@ async fn pass(store: &Store, span: Duration) {
 
 /// The clock of the machine that the processes of `store` run on.
 fn boot(store: &Store) -> Boot {
-    store.world().map_or_else(soloist::clock::boot, |world| world.boot())
+    soloist_store_memory::world(store).map_or_else(soloist::clock::boot, |world| world.boot())
 }
 
 async fn record(store: &Store, name: &str) -> JobRecord {

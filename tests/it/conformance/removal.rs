@@ -184,7 +184,7 @@ pub(super) async fn a_rotation_that_is_held_or_waited_for_goes_only_with_force(f
 
     // One of the same name is a new one: nobody waits, nothing has ended, and its tokens are greater. They follow the clock, in
     // microseconds, as nothing is known of the ones before.
-    if let Some(world) = store.world() {
+    if let Some(world) = soloist_store_memory::world(&store) {
         world.pass(Duration::from_micros(1));
     }
     let view = turns::define(&store, &turns::free(&["a", "b"])).await;

@@ -242,7 +242,8 @@ async fn leased() -> (RedisServer, Store, JobName, String) {
 }
 
 async fn leased_at(url: &str) -> (Store, JobName, String) {
-    let store = Store::connect(url, &Options::default()).await.expect("the store answers");
+    let store =
+        soloist::stores::connect(url, &Options::default()).await.expect("the store answers");
     let (job, node) = (
         JobName::new("outbound").expect("the store answers"),
         NodeName::new("node-a").expect("the store answers"),

@@ -150,7 +150,7 @@ impl Play {
         let (unit, unsure) = (unit(&real, seed), blur(&real));
         let mut kept = in_memory::Store::default();
         let what = real.describe().await.expect("a store").what;
-        let at_one_instant = real.world().is_some() || what.contains("Redis");
+        let at_one_instant = soloist_store_memory::world(&real).is_some() || what.contains("Redis");
         let callers = at_one_instant.then(|| Callers::of(real.clone()));
         let mut heard = real.subscribe(&[job()]).await.expect("subscribed");
         assert_eq!(heard.recv().await, Some(StoreEvent::Subscribed));

@@ -24,11 +24,11 @@ use soloist::domain::lease::Token;
 use soloist::domain::name::{JobName, NodeName, Owner, RunId, UserName};
 use soloist::domain::time::{Began, Boot, StoreTime};
 use soloist::domain::transition::{drill, handover, lease, participation, run};
-use soloist::store::in_memory::World;
 use soloist::store::jobs::{Jobs, Snapshot};
 use soloist::store::journal::{Ended, Journal, Started, Then};
 use soloist::store::leases::{Acquire, Acquired, Condition, Leases, Renewal, Renewed};
 use soloist::store::{For, Options, Store, StoreError};
+use soloist_store_memory::World;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
@@ -170,7 +170,8 @@ impl Play {
     }
 
     fn boot(&self) -> Boot {
-        self.processes[0].world().map_or_else(clock::boot, |world| world.boot())
+        soloist_store_memory::world(&self.processes[0])
+            .map_or_else(clock::boot, |world| world.boot())
     }
 
     async fn look(&self, process: usize) -> Snapshot {

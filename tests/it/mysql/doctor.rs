@@ -6,7 +6,7 @@ use crate::sql::doctor::{says, says_well};
 #[tokio::test(flavor = "multi_thread")]
 async fn doctor_says_what_is_well() {
     let url = MariaServer::shared().database();
-    Store::connect(&url, &options()).await.expect("it opens");
+    soloist::stores::connect(&url, &options()).await.expect("it opens");
     let checks = ["store", "persistence", "replication", "connections"];
     let findings = says_well(&url, &checks);
     let product = if MAKE.is_mysql() { "MySQL 9" } else { "MariaDB 1" };
@@ -17,7 +17,7 @@ async fn doctor_says_what_is_well() {
 async fn doctor_names_what_is_refused_and_the_remedy() {
     let server = MariaServer::start(&["log-bin=log", "sync-binlog=1", "binlog-format=MIXED"]);
     let url = server.database();
-    Store::connect(&url, &options()).await.expect("it opens");
+    soloist::stores::connect(&url, &options()).await.expect("it opens");
     for (set, back, remedy) in [
         ("innodb_flush_log_at_trx_commit = 2", "1", "set innodb_flush_log_at_trx_commit = 1"),
         ("sync_binlog = 0", "1", "set sync_binlog = 1"),

@@ -21,13 +21,13 @@ async fn a_server_without_room_for_a_connection_is_unavailable_with_a_remedy() {
     // From the beginning: the server counts no connection that was there before the limit. Four are what the holder needs: for
     // grants, for renewals, for the rest, and to ring.
     server.sql("ALTER USER soloist@'127.0.0.1' WITH MAX_USER_CONNECTIONS 4");
-    let store = Store::connect(&url, &options()).await.expect("it opens");
+    let store = soloist::stores::connect(&url, &options()).await.expect("it opens");
     let mine = ask("node-a", LONG);
     let token = granted(&store, &mine).await;
     assert!(matches!(renew(&store, &mine, token).await, Renewed::Kept { .. }));
     let held = "SELECT count(*) FROM information_schema.PROCESSLIST WHERE USER = 'soloist'";
     until("the holder has its four", || (server.sql(held) == "4").then_some(()));
-    let room = Store::connect(&url, &options()).await.err();
+    let room = soloist::stores::connect(&url, &options()).await.err();
     let Some(StoreError::Unavailable(why)) = room else { panic!("{room:?}") };
     assert!(why.contains("max_connections"), "{why}");
     server.sql("ALTER USER soloist@'127.0.0.1' WITH MAX_USER_CONNECTIONS 0");
@@ -38,7 +38,7 @@ async fn a_server_without_room_for_a_connection_is_unavailable_with_a_remedy() {
 async fn a_server_that_takes_no_writes_is_unavailable_with_a_remedy() {
     let server = MariaServer::start(&[]);
     let url = server.database();
-    let store = Store::connect(&url, &options()).await.expect("it opens");
+    let store = soloist::stores::connect(&url, &options()).await.expect("it opens");
     let mine = ask("node-a", LONG);
     let token = granted(&store, &mine).await;
     server.sql("SET GLOBAL read_only = 1");
@@ -46,21 +46,21 @@ async fn a_server_that_takes_no_writes_is_unavailable_with_a_remedy() {
     for refused in [
         store.participate(&job(), &li, true, None).await.map(drop).err(),
         store.describe().await.map(drop).err(),
-        Store::connect(&url, &options()).await.map(drop).err(),
+        soloist::stores::connect(&url, &options()).await.map(drop).err(),
     ] {
         let Some(StoreError::Unavailable(why)) = refused else { panic!("{refused:?}") };
         assert!(why.contains("takes no writes") && why.contains("primary"), "{why}");
     }
     server.sql("SET GLOBAL read_only = 0");
     assert!(matches!(renew(&store, &mine, token).await, Renewed::Kept { .. }));
-    Store::connect(&url, &options()).await.expect("it opens");
+    soloist::stores::connect(&url, &options()).await.expect("it opens");
 }
 
 /// Every third update of a job fails as `code`, and is tried again.
 async fn every_third_fails(server: &MariaServer, code: u16) {
     let url = server.database();
     let name = name_of(&url);
-    let store = Store::connect(&url, &options()).await.expect("it opens");
+    let store = soloist::stores::connect(&url, &options()).await.expect("it opens");
     // What this engine was told is not taken back by the failure.
     let tries = format!("tries_of_{name}");
     server.sql(&format!(
@@ -97,7 +97,7 @@ async fn a_deadlock_and_a_conflict_are_tried_again_and_done_once() {
 async fn a_lock_that_somebody_else_holds_for_seconds_is_waited_for() {
     let server = MariaServer::shared();
     let url = server.database();
-    let store = Store::connect(&url, &options()).await.expect("it opens");
+    let store = soloist::stores::connect(&url, &options()).await.expect("it opens");
     let mine = ask("node-a", LONG);
     let token = granted(&store, &mine).await;
     let name = name_of(&url).to_owned();
@@ -171,10 +171,10 @@ async fn a_process_that_is_stopped_in_the_middle_of_dispatch_holds_nobody_up_for
  {
     let server = MariaServer::start(&[]);
     let url = server.database();
-    let other = Store::connect(&url, &options()).await.expect("it opens");
+    let other = soloist::stores::connect(&url, &options()).await.expect("it opens");
     let gag = Gag::before(&server, "FROM dispatch FOR UPDATE");
     let there = server.url_at(gag.port, name_of(&url));
-    let stopped = Store::connect(&there, &options()).await.expect("it opens");
+    let stopped = soloist::stores::connect(&there, &options()).await.expect("it opens");
     let source = SourceName::new("mail").expect("a good name");
     let mute = tokio::spawn(async move {
         let source = SourceName::new("letters").expect("a good name");
@@ -216,14 +216,21 @@ async fn a_server_with_a_certificate_is_reached_by_tls_and_by_nothing_else() {
     server.sql("ALTER USER soloist@'127.0.0.1' REQUIRE SSL");
     let url = server.database();
     let secure = url.clone() + &trusting(&file(&ours, "ca.pem"));
-    let store = Store::connect(&secure, &options()).await.expect("it opens");
+    let store = soloist::stores::connect(&secure, &options()).await.expect("it opens");
     granted(&store, &ask("node-a", LONG)).await;
-    assert!(Store::connect(&url, &options()).await.is_err(), "it came without TLS");
+    assert!(soloist::stores::connect(&url, &options()).await.is_err(), "it came without TLS");
     let stranger = url.clone() + &trusting(&file(&strangers, "ca.pem"));
-    let why =
-        Store::connect(&stranger, &options()).await.err().expect("it is not trusted").to_string();
+    let why = soloist::stores::connect(&stranger, &options())
+        .await
+        .err()
+        .expect("it is not trusted")
+        .to_string();
     assert!(why.contains("certificate") && why.contains("sslrootcert=FILE"), "{why}");
     let elsewhere = secure.replace("127.0.0.1", "localhost");
-    let why = Store::connect(&elsewhere, &options()).await.err().expect("another name").to_string();
+    let why = soloist::stores::connect(&elsewhere, &options())
+        .await
+        .err()
+        .expect("another name")
+        .to_string();
     assert!(why.contains("certificate") && why.contains("sslrootcert=FILE"), "{why}");
 }

@@ -10,8 +10,8 @@ async fn of_two_galera_nodes_one_is_a_store_and_whoever_names_the_other_is_grant
     assert_eq!(second.sql("SHOW STATUS LIKE 'wsrep_cluster_size'"), "wsrep_cluster_size\t2");
     let url = first.database();
     let (holder, beside) = (
-        Store::connect(&url, &options()).await.expect("it opens"),
-        Store::connect(&url, &options()).await.expect("it opens"),
+        soloist::stores::connect(&url, &options()).await.expect("it opens"),
+        soloist::stores::connect(&url, &options()).await.expect("it opens"),
     );
     let mine = ask("node-a", LONG);
     let token = granted(&holder, &mine).await;
@@ -20,9 +20,10 @@ async fn of_two_galera_nodes_one_is_a_store_and_whoever_names_the_other_is_grant
     assert!(matches!(answer, Acquired::Busy { .. }), "{answer:?}");
     says(&url, "warn", "all nodes of Soloist must name this one");
     let elsewhere = second.url_of(name_of(&url));
-    let stranger =
-        until_async("it is there, too", async || Store::connect(&elsewhere, &options()).await.ok())
-            .await;
+    let stranger = until_async("it is there, too", async || {
+        soloist::stores::connect(&elsewhere, &options()).await.ok()
+    })
+    .await;
     let mut free = ask("node-c", LONG);
     free.job = "inbound".parse().expect("a good name");
     for other in [&free, &ask("node-c", LONG)] {

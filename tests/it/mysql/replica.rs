@@ -61,7 +61,7 @@ async fn pair() -> (MariaServer, MariaServer, String) {
     let follow = words.follow.replace("{begin}", &begin);
     replica.sql(&follow.replace("{port}", &primary.port().to_string()));
     let url = primary.database();
-    let store = Store::connect(&url, &options()).await.expect("it opens");
+    let store = soloist::stores::connect(&url, &options()).await.expect("it opens");
     store.snapshot(&[job()]).await.expect("an epoch");
     (primary, replica, url)
 }
@@ -78,16 +78,18 @@ async fn part(primary: &MariaServer, replica: &MariaServer) {
 async fn a_promoted_replica_that_never_saw_the_lease_grants_nothing_until_it_is_over() {
     let (mut primary, replica, url) = pair().await;
     part(&primary, &replica).await;
-    let store = Store::connect(&url, &options()).await.expect("it opens");
+    let store = soloist::stores::connect(&url, &options()).await.expect("it opens");
     granted(&store, &ask("node-a", Duration::from_secs(10))).await;
     primary.kill();
     let there = replica.url_of(name_of(&url));
-    let Some(StoreError::Unavailable(why)) = Store::connect(&there, &options()).await.err() else {
+    let Some(StoreError::Unavailable(why)) =
+        soloist::stores::connect(&there, &options()).await.err()
+    else {
         panic!("a replica was taken for a primary")
     };
     assert!(why.contains("replica") && why.contains("primary"), "{why}");
     replica.sql(words().promote);
-    let fresh = Store::connect(&there, &options()).await.expect("it opens");
+    let fresh = soloist::stores::connect(&there, &options()).await.expect("it opens");
     let answer = fresh.acquire(&ask("node-b", LONG)).await.expect("an answer");
     assert!(matches!(answer, Acquired::Quarantined { .. }), "{answer:?}");
 }

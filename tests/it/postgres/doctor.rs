@@ -9,7 +9,7 @@ use crate::support::postgres::Pooler;
 #[tokio::test(flavor = "multi_thread")]
 async fn doctor_says_what_is_well() {
     let url = PostgresServer::shared().database();
-    Store::connect(&url, &options()).await.expect("it opens");
+    soloist::stores::connect(&url, &options()).await.expect("it opens");
     let checks = ["store", "persistence", "replication", "transactions"];
     let findings = says_well(&url, &checks);
     assert!(findings.iter().any(|one| one.to_string().contains("PostgreSQL 1")), "{findings:#?}");
@@ -21,7 +21,7 @@ async fn doctor_names_what_is_refused_and_the_remedy() {
     says(&unsafe_.database(), "bad", "fsync = on");
     let server = PostgresServer::start(&[]);
     let url = server.database();
-    Store::connect(&url, &options()).await.expect("it opens");
+    soloist::stores::connect(&url, &options()).await.expect("it opens");
     let pooler = Pooler::before(&server, "transaction");
     says(&pooler.url_of(&url), "bad", "pool in session mode");
     let replica = server.replica();
@@ -45,7 +45,7 @@ async fn doctor_names_what_is_refused_and_the_remedy() {
 async fn doctor_warns_of_replicas_that_nobody_waits_for_and_of_old_transactions() {
     let server = PostgresServer::start_with_a_clock();
     let url = server.database();
-    Store::connect(&url, &options()).await.expect("it opens");
+    soloist::stores::connect(&url, &options()).await.expect("it opens");
     let _old = old_transaction(&server, name_of(&url)).await;
     let findings = says_well(&url, &["transactions"]);
     let hidden = findings.iter().any(|one| one.to_string().contains("GRANT pg_read_all_stats"));

@@ -19,9 +19,10 @@ async fn a_pooler_in_transaction_mode_is_refused_also_when_it_is_idle() {
         let why = refusal(&there).await;
         assert!(why.contains("pooler") && why.contains("server itself"), "{why}");
     }
-    Store::connect(&url, &options()).await.expect("the server itself opens");
+    soloist::stores::connect(&url, &options()).await.expect("the server itself opens");
     let session = Pooler::before(&server, "session");
-    let store = Store::connect(&session.url_of(&url), &options()).await.expect("it opens");
+    let store =
+        soloist::stores::connect(&session.url_of(&url), &options()).await.expect("it opens");
     granted(&store, &ask("node-a", LONG)).await;
 }
 
@@ -29,7 +30,7 @@ async fn a_pooler_in_transaction_mode_is_refused_also_when_it_is_idle() {
 async fn a_server_without_room_for_a_connection_is_unavailable_with_a_remedy() {
     let server = PostgresServer::start(&[]);
     let url = server.database();
-    let store = Store::connect(&url, &options()).await.expect("it opens");
+    let store = soloist::stores::connect(&url, &options()).await.expect("it opens");
     let mine = ask("node-a", LONG);
     let token = granted(&store, &mine).await;
     server.psql("postgres", "ALTER ROLE soloist CONNECTION LIMIT 0");
@@ -52,12 +53,13 @@ async fn a_server_that_takes_no_writes_is_unavailable_with_a_remedy() {
     let server = PostgresServer::start(&[]);
     let url = server.database();
     server.psql("postgres", "ALTER ROLE soloist SET default_transaction_read_only = on");
-    let Some(StoreError::Unavailable(why)) = Store::connect(&url, &options()).await.err() else {
+    let Some(StoreError::Unavailable(why)) = soloist::stores::connect(&url, &options()).await.err()
+    else {
         panic!("tables were made")
     };
     assert!(why.contains("takes no writes") && why.contains("primary"), "{why}");
     server.psql("postgres", "ALTER ROLE soloist SET default_transaction_read_only = off");
-    Store::connect(&url, &options()).await.expect("it opens");
+    soloist::stores::connect(&url, &options()).await.expect("it opens");
 }
 
 /// Every third update of a job fails as `state`, and is tried again.
@@ -65,7 +67,7 @@ async fn every_third_fails(state: &str) {
     let server = PostgresServer::shared();
     let url = server.database();
     let name = url.rsplit('/').next().expect("its name");
-    let store = Store::connect(&url, &options()).await.expect("it opens");
+    let store = soloist::stores::connect(&url, &options()).await.expect("it opens");
     // What a sequence gave is not taken back by the failure.
     server.psql(
         name,
@@ -99,7 +101,7 @@ async fn a_deadlock_and_a_conflict_are_tried_again_and_done_once() {
 async fn a_lock_that_somebody_else_holds_for_seconds_is_waited_for() {
     let server = PostgresServer::shared();
     let url = server.database();
-    let store = Store::connect(&url, &options()).await.expect("it opens");
+    let store = soloist::stores::connect(&url, &options()).await.expect("it opens");
     let mine = ask("node-a", LONG);
     let token = granted(&store, &mine).await;
     let name = url.rsplit('/').next().expect("its name").to_owned();
@@ -138,16 +140,23 @@ async fn a_server_with_a_certificate_is_reached_by_tls_and_by_nothing_else() {
     ]);
     let url = server.database();
     let secure = url.clone() + &trusting(&file(&ours, "ca.pem"));
-    let store = Store::connect(&secure, &options()).await.expect("it opens");
+    let store = soloist::stores::connect(&secure, &options()).await.expect("it opens");
     granted(&store, &ask("node-a", LONG)).await;
     let plain = "SELECT count(*) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) \
                  WHERE usename = 'soloist' AND NOT ssl";
     assert_eq!(server.psql("postgres", plain), "0");
     let stranger = url.clone() + &trusting(&file(&strangers, "ca.pem"));
-    let why =
-        Store::connect(&stranger, &options()).await.err().expect("it is not trusted").to_string();
+    let why = soloist::stores::connect(&stranger, &options())
+        .await
+        .err()
+        .expect("it is not trusted")
+        .to_string();
     assert!(why.contains("certificate") && why.contains("sslrootcert=FILE"), "{why}");
     let elsewhere = secure.replace("127.0.0.1", "localhost");
-    let why = Store::connect(&elsewhere, &options()).await.err().expect("another name").to_string();
+    let why = soloist::stores::connect(&elsewhere, &options())
+        .await
+        .err()
+        .expect("another name")
+        .to_string();
     assert!(why.contains("certificate") && why.contains("sslrootcert=FILE"), "{why}");
 }

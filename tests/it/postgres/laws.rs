@@ -63,7 +63,7 @@ async fn a_disk_that_is_full_is_unavailable_and_leaves_no_half_transition() {
 async fn the_token_of_a_promoted_replica_is_greater_than_that_of_a_primary_that_still_writes() {
     let primary = PostgresServer::start(&[]);
     let url = primary.database();
-    let store = Store::connect(&url, &options()).await.expect("it opens");
+    let store = soloist::stores::connect(&url, &options()).await.expect("it opens");
     store.snapshot(&[job()]).await.expect("an epoch");
     let replica = primary.replica();
     let there = replica.url_of(name_of(&url));
@@ -108,7 +108,8 @@ async fn each_right_that_is_documented_is_needed_and_they_are_enough() {
     assert!(why.contains(given) && why.contains("CREATE SCHEMA"), "{why}");
     // As for the conformance suite.
     server.psql("closed", "CREATE SCHEMA soloist AUTHORIZATION soloist");
-    let store = Store::connect(&server.url_of("closed"), &options()).await.expect("it opens");
+    let store =
+        soloist::stores::connect(&server.url_of("closed"), &options()).await.expect("it opens");
     granted(&store, &ask("node-a", LONG)).await;
     let more = "SELECT rolsuper OR rolcreatedb OR rolcreaterole OR rolreplication OR rolbypassrls \
                 OR EXISTS (SELECT 1 FROM pg_auth_members WHERE member = pg_roles.oid) \

@@ -38,7 +38,7 @@ judged! {
 const NODE_TIMEOUT_MS: u32 = 2_000;
 
 async fn connect(cluster: &RedisCluster) -> Store {
-    Store::connect(&cluster.url(), &Options::default()).await.expect("it connects")
+    soloist::stores::connect(&cluster.url(), &Options::default()).await.expect("it connects")
 }
 
 /// A job for each master, by its place in the cluster.
@@ -240,7 +240,8 @@ async fn a_slot_that_moves_takes_its_lease_along() {
 
 async fn urls_that_do_not_fit_the_server_are_refused_with_the_one_that_does() {
     let cluster = RedisCluster::shared();
-    let refused = Store::connect(&cluster.members[1].url(), &Options::default()).await.err();
+    let refused =
+        soloist::stores::connect(&cluster.members[1].url(), &Options::default()).await.err();
     let fits = format!("redis+cluster://127.0.0.1:{}/", cluster.members[1].port());
     assert!(
         matches!(&refused, Some(StoreError::Unsupported(why)) if why.contains(&fits)),
@@ -249,27 +250,28 @@ async fn urls_that_do_not_fit_the_server_are_refused_with_the_one_that_does() {
     let alone = RedisServer::start(&[]);
     let url = format!("redis+cluster://127.0.0.1:{}/", alone.port());
     let begun = clock::boot();
-    let refused = Store::connect(&url, &Options::default()).await.err().expect("refused");
+    let refused = soloist::stores::connect(&url, &Options::default()).await.err().expect("refused");
     assert!(refused.to_string().contains("redis://"), "{refused}");
     assert!(clock::boot().since(begun) < PATIENCE);
 
     // Any member is enough to find the others, a replica too.
     let url = format!("redis+cluster://127.0.0.1:{}", cluster.members[5].port());
     let options = Options { prefix: "described:".to_owned(), ..Options::default() };
-    let about = Store::connect(&url, &options).await.expect("it connects").describe().await;
+    let about =
+        soloist::stores::connect(&url, &options).await.expect("it connects").describe().await;
     let about = about.expect("a description");
     assert!(about.what.starts_with("Redis Cluster 7") || about.what.starts_with("Redis Cluster 8"));
     assert!(about.what.contains("3 masters") && about.shared, "{about:?}");
     assert!(about.warnings.iter().any(|warning| warning.contains("appendonly yes")), "{about:?}");
     let braces = Options { prefix: "a{b}:".to_owned(), ..Options::default() };
-    let refused = Store::connect(&url, &braces).await.err();
+    let refused = soloist::stores::connect(&url, &braces).await.err();
     assert!(matches!(refused, Some(StoreError::Unsupported(_))), "{refused:?}");
 }
 
 async fn one_master_that_may_evict_leases_is_enough_to_be_refused() {
     let cluster = RedisCluster::start(15_000);
     cluster.members[2].run::<()>(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
-    let refused = Store::connect(&cluster.url(), &Options::default()).await.err();
+    let refused = soloist::stores::connect(&cluster.url(), &Options::default()).await.err();
     let port = cluster.members[2].port().to_string();
     assert!(
         matches!(&refused, Some(StoreError::Unsupported(why)) if why.contains(&port)),
@@ -280,7 +282,7 @@ async fn one_master_that_may_evict_leases_is_enough_to_be_refused() {
 async fn a_guard_gives_a_lease_back_within_milliseconds_of_its_first_connection() {
     let cluster = RedisCluster::shared();
     let options = Options { prefix: "guard:".to_owned(), ..Options::default() };
-    let store = Store::connect(&cluster.url(), &options).await.expect("it connects");
+    let store = soloist::stores::connect(&cluster.url(), &options).await.expect("it connects");
     let asked = ask("node-a", Duration::from_secs(30));
     let mut took = Vec::new();
     for i in 0..20 {
@@ -304,7 +306,7 @@ async fn a_guard_gives_a_lease_back_within_milliseconds_of_its_first_connection(
         let begun = clock::boot();
         // As a guard does, whose node had checked the store.
         let checked = Options { checked: true, ..options.clone() };
-        let fresh = Store::connect(&cluster.url(), &checked).await.expect("it connects");
+        let fresh = soloist::stores::connect(&cluster.url(), &checked).await.expect("it connects");
         fresh.record_ended(&ended).await.expect("recorded");
         took.push(clock::boot().since(begun));
     }

@@ -180,7 +180,7 @@ async fn an_exchange_whose_caller_gave_up_while_it_waited_takes_nothing() {
 async fn a_server_that_does_not_answer_is_waited_for_once_by_all() {
     let server = RedisServer::start(&[]);
     let options = Options { timeout: Duration::from_millis(400), ..Options::default() };
-    let store = Store::connect(&server.url(), &options).await.expect("a store");
+    let store = soloist::stores::connect(&server.url(), &options).await.expect("a store");
     server.pause();
     let begun = soloist::clock::boot();
     let ask = |request: &str| {

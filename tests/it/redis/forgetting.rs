@@ -200,7 +200,7 @@ async fn a_user_who_may_not_see_the_others_takes_no_empty_store_for_a_fresh_one(
     server.run::<()>(&rights);
     server.run::<()>(&["FLUSHALL"]);
     let url = format!("redis://soloist:pass@127.0.0.1:{}/0", server.port());
-    let store = Store::connect(&url, &Options::default()).await.expect("it connects");
+    let store = soloist::stores::connect(&url, &Options::default()).await.expect("it connects");
     let answer = store.acquire(&ask("node-a", TTL)).await.expect("an answer");
     assert!(matches!(answer, Acquired::Quarantined { wait } if wait > TTL), "{answer:?}");
 }
@@ -261,7 +261,7 @@ async fn who_has_not_opened_the_store_begins_no_epoch_in_it() {
     let server = RedisServer::start(&[]);
     server.run::<()>(&["FLUSHALL"]);
     let options = Options { checked: true, ..Options::default() };
-    let agent = Store::connect(&server.url(), &options).await.expect("connected");
+    let agent = soloist::stores::connect(&server.url(), &options).await.expect("connected");
     agent.be_ready(For::GivingBack).await.expect("ready");
     assert_eq!(server.run::<u8>(&["EXISTS", "soloist:epoch"]), 0);
 }

@@ -20,7 +20,7 @@ use crate::support::witness::{self, Witness};
 async fn a_server_that_may_evict_leases_is_refused_with_the_command_that_helps() {
     for policy in ["allkeys-lru", "volatile-lru", "volatile-ttl"] {
         let server = RedisServer::start(&["--maxmemory-policy", policy]);
-        let refused = Store::connect(&server.url(), &Options::default()).await.err();
+        let refused = soloist::stores::connect(&server.url(), &Options::default()).await.err();
         let Some(StoreError::Unsupported(why)) = refused else { panic!("{policy} is accepted") };
         assert!(why.contains("CONFIG SET maxmemory-policy noeviction"), "{why}");
         assert!(why.contains(policy), "{why}");

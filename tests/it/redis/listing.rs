@@ -22,8 +22,8 @@ async fn among_many_keys_every_lease_of_the_own_prefix_is_found_and_no_other() {
     let with = |prefix: &str| Options { prefix: prefix.to_owned(), ..Options::default() };
     let (ours, hostile) = (with("soloist:"), with("soloist:[ab]*:"));
     let [ours, hostile] = [
-        Store::connect(&server.url(), &ours).await.expect("it connects"),
-        Store::connect(&server.url(), &hostile).await.expect("it connects"),
+        soloist::stores::connect(&server.url(), &ours).await.expect("it connects"),
+        soloist::stores::connect(&server.url(), &hostile).await.expect("it connects"),
     ];
     let fill = "for i = 1, 5000 do redis.call('SET', 'soloist:{job-' .. i .. '}:record', i) end";
     server.run::<()>(&["EVAL", fill, "0"]);

@@ -69,7 +69,7 @@ async fn a_command_that_is_needed_and_was_renamed_is_named_with_a_remedy_at_the_
         "PTTL",
     ] {
         let server = Renamed::without(command);
-        let refused = Store::connect(&server.url(), &Options::default()).await.err();
+        let refused = soloist::stores::connect(&server.url(), &Options::default()).await.err();
         let Some(StoreError::Unsupported(why)) = refused else { panic!("{command}: {refused:?}") };
         for part in [&format!("does not know {command}"), "rename-command", "deploy/redis.acl"] {
             assert!(why.contains(part), "{command}: {why} lacks {part}");
@@ -81,7 +81,7 @@ async fn a_command_that_is_needed_and_was_renamed_is_named_with_a_remedy_at_the_
 async fn without_a_command_that_is_not_needed_leases_are_granted_as_ever() {
     for command in ["CONFIG", "CLIENT", "EVAL", "SCAN", "WAIT", "COMMAND", "ROLE"] {
         let server = Renamed::without(command);
-        let store = Store::connect(&server.url(), &Options::default()).await;
+        let store = soloist::stores::connect(&server.url(), &Options::default()).await;
         let store = store.unwrap_or_else(|error| panic!("{command}: {error}"));
         // A server that has just started may have forgotten a lease.
         let answer = store.acquire(&ask("node-a", Duration::from_secs(5))).await.expect(command);

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use soloist::clock;
+use soloist::store::StoreError;
 use soloist::store::jobs::Jobs;
 use soloist::store::leases::{Acquired, Condition, Leases, Renewed};
-use soloist::store::{Store, StoreError};
 
 use super::{
     TTL, ask, connect, granted, granted_in_the_end, in_the_end, job, li, renew_one, renewal,
@@ -144,7 +144,9 @@ async fn a_promoted_replica_that_never_saw_the_lease_waits_for_its_holder() {
     master.run::<()>(&["CONFIG", "SET", "requirepass", "somebody"]);
     cut(&master).await;
     let url = format!("redis://:somebody@127.0.0.1:{}/0", master.port());
-    let store = Store::connect(&url, &soloist::store::Options::default()).await.expect("connected");
+    let store = soloist::stores::connect(&url, &soloist::store::Options::default())
+        .await
+        .expect("connected");
     let mut asked = ask("node-a", TTL);
     asked.condition = Condition::Wanted;
     let token = granted(&store, &asked).await;

@@ -207,7 +207,7 @@ async fn redis_and_sqlite_agree_on_random_histories() {
         server.run::<()>(&["FLUSHALL"]);
         let directory = tempfile::tempdir().expect("a directory");
         let file = format!("sqlite:{}", directory.path().join("store.db").display());
-        let file = Store::connect(&file, &Options::default()).await.expect("a store");
+        let file = soloist::stores::connect(&file, &Options::default()).await.expect("a store");
         let mut sides =
             [connect(&server).await, file].map(|store| Side { store, tokens: Vec::new() });
         compared += usize::from(agree(&mut sides, seed).await);

@@ -26,7 +26,7 @@ judged! {
 }
 
 async fn connect(watched: &Watched) -> Store {
-    Store::connect(&watched.url(), &Options::default()).await.expect("it connects")
+    soloist::stores::connect(&watched.url(), &Options::default()).await.expect("it connects")
 }
 
 async fn until_heard(events: &mut mpsc::Receiver<StoreEvent>, wanted: &StoreEvent) {
@@ -149,7 +149,7 @@ async fn a_master_that_slept_through_its_replacement_gets_no_call_when_it_wakes(
 async fn a_master_that_no_majority_of_sentinels_names_is_not_believed() {
     let watched = Watched::start();
     let options = Options { timeout: Duration::from_millis(600), ..Options::default() };
-    let store = Store::connect(&watched.url(), &options).await.expect("it connects");
+    let store = soloist::stores::connect(&watched.url(), &options).await.expect("it connects");
     let asked = ask("node-a", Duration::from_secs(30));
     let token = granted(&store, &asked).await;
     let mine = renewal(&asked, token);
@@ -179,12 +179,14 @@ async fn a_master_that_no_majority_of_sentinels_names_is_not_believed() {
     watched.sentinels[1].resume();
     // One that lists too few of them is told.
     let some = watched.url().split(',').next().map(|first| format!("{first}/jobs"));
-    let some = Store::connect(&some.expect("a URL"), &Options::default()).await.expect("connected");
+    let some = soloist::stores::connect(&some.expect("a URL"), &Options::default())
+        .await
+        .expect("connected");
     let about = some.describe().await.expect("a description");
     assert!(about.warnings.iter().any(|warning| warning.contains("lists 1 of 3")), "{about:?}");
     let unknown = watched.url().replace("/jobs", "/games");
     let Some(StoreError::Unavailable(why)) =
-        Store::connect(&unknown, &Options::default()).await.err()
+        soloist::stores::connect(&unknown, &Options::default()).await.err()
     else {
         panic!("connected")
     };

@@ -1,6 +1,5 @@
 //! A server whose clock is set by an hour while it runs.
 
-use soloist::store::Store;
 use soloist::store::leases::{Acquired, Leases as _, Renewed};
 
 use crate::postgres::{LONG, ask, granted, options, renew};
@@ -14,8 +13,8 @@ pub(crate) async fn an_hour_grants_a_held_job_to_nobody(
     now: impl Fn() -> i64,
 ) {
     let (holder, other) = (
-        Store::connect(url, &options()).await.expect("it opens"),
-        Store::connect(url, &options()).await.expect("it opens"),
+        soloist::stores::connect(url, &options()).await.expect("it opens"),
+        soloist::stores::connect(url, &options()).await.expect("it opens"),
     );
     let mine = ask("node-a", LONG);
     let token = granted(&holder, &mine).await;
@@ -33,7 +32,7 @@ pub(crate) async fn an_hour_grants_a_held_job_to_nobody(
     );
     let kept = renew(&holder, &mine, token).await;
     assert!(matches!(kept, Renewed::Kept { .. }), "{offset}: {kept:?}");
-    let fresh = Store::connect(url, &options()).await.expect("it opens");
+    let fresh = soloist::stores::connect(url, &options()).await.expect("it opens");
     let answer = fresh.acquire(&ask("node-c", LONG)).await.expect("an answer");
     assert!(!matches!(answer, Acquired::Granted { .. }), "{offset}: {answer:?}");
 }

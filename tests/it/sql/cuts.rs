@@ -5,10 +5,10 @@ use std::time::Duration;
 use soloist::clock;
 use soloist::domain::lease::Timing;
 use soloist::domain::name::UserName;
+use soloist::store::Options;
 use soloist::store::events::{Events as _, StoreEvent};
 use soloist::store::jobs::Jobs as _;
 use soloist::store::leases::Renewed;
-use soloist::store::{Options, Store};
 use tokio::sync::mpsc::Receiver;
 
 use crate::postgres::{ask, granted, job, options, renew};
@@ -28,7 +28,8 @@ fn as_a_node() -> Options {
 pub(crate) async fn a_lease_is_renewed_after_a_cut(port: u16, url: &str) {
     for how in [Cut::Silent, Cut::Reset] {
         let relay = Relay::before(port);
-        let store = Store::connect(&relay.url_of(url), &as_a_node()).await.expect("it opens");
+        let store =
+            soloist::stores::connect(&relay.url_of(url), &as_a_node()).await.expect("it opens");
         let mut mine = ask("node-a", LEASE);
         mine.job = format!("job-{how:?}").to_lowercase().parse().expect("a good name");
         let token = granted(&store, &mine).await;
@@ -49,7 +50,8 @@ async fn until_heard(events: &mut Receiver<StoreEvent>, wanted: fn(&StoreEvent) 
 pub(crate) async fn a_listener_alone_is_cut(port: u16, url: &str, word: &str) {
     for how in [Cut::Silent, Cut::Reset] {
         let relay = Relay::before(port);
-        let store = Store::connect(&relay.url_of(url), &as_a_node()).await.expect("it opens");
+        let store =
+            soloist::stores::connect(&relay.url_of(url), &as_a_node()).await.expect("it opens");
         let mut events = store.subscribe(&[job()]).await.expect("subscribed");
         until_heard(&mut events, |event| *event == StoreEvent::Subscribed).await;
         let mut mine = ask("node-a", LEASE);
@@ -66,7 +68,7 @@ pub(crate) async fn a_listener_alone_is_cut(port: u16, url: &str, word: &str) {
         until_heard(&mut events, |event| *event == StoreEvent::Interrupted).await;
         until_heard(&mut events, |event| *event == StoreEvent::Subscribed).await;
         within(clock::boot().since(begun), LEASE, &format!("subscribed again: {how:?}"));
-        let writer = Store::connect(url, &options()).await.expect("it opens");
+        let writer = soloist::stores::connect(url, &options()).await.expect("it opens");
         let li = UserName::new("li").expect("a good name");
         let on = how == Cut::Silent;
         assert!(writer.participate(&job(), &li, on, None).await.expect("an answer"));

@@ -2,9 +2,9 @@
 
 use soloist::domain::dispatch::Rules;
 use soloist::domain::name::SourceName;
+use soloist::store::StoreError;
 use soloist::store::dispatch::{Dispatch as _, NewTask, Sources as _};
 use soloist::store::leases::{Acquired, Leases as _, Renewed};
-use soloist::store::{Store, StoreError};
 
 use crate::postgres::{LONG, ask, granted, options, renew};
 use crate::support::small_disk::SmallDisk;
@@ -15,7 +15,7 @@ const AT_ONCE: usize = 20;
 
 /// Steps fail in words and are done wholly or not at all; with room again, after `mend`, everything goes on, and the lease is still held.
 pub(crate) async fn a_full_disk_fails_in_words(url: &str, disk: &SmallDisk, mend: impl FnOnce()) {
-    let store = Store::connect(url, &options()).await.expect("it opens");
+    let store = soloist::stores::connect(url, &options()).await.expect("it opens");
     let mine = ask("node-a", LONG);
     let token = granted(&store, &mine).await;
     let source = SourceName::new("mail").expect("a good name");
@@ -38,7 +38,7 @@ pub(crate) async fn a_full_disk_fails_in_words(url: &str, disk: &SmallDisk, mend
         matches!(kept, Renewed::Kept { .. }).then_some(())
     });
     kept.await;
-    let other = Store::connect(url, &options()).await.expect("it opens");
+    let other = soloist::stores::connect(url, &options()).await.expect("it opens");
     let answer = other.acquire(&ask("node-b", LONG)).await.expect("an answer");
     assert!(matches!(answer, Acquired::Busy { .. }), "{answer:?}");
     let views = other.sources(Some(&source)).await.expect("an answer");

@@ -18,7 +18,7 @@ const TASKS: usize = 400;
 
 /// Tasks are claimed and done in rounds; of the last third the best is not half as fast as of the first third.
 pub(crate) async fn dispatch_keeps_its_pace(url: &str) {
-    let store = Store::connect(url, &options()).await.expect("it opens");
+    let store = soloist::stores::connect(url, &options()).await.expect("it opens");
     let source = SourceName::new("mail").expect("a good name");
     store.put_source(&source, &Rules::default()).await.expect("a source");
     let mut spans = Vec::new();

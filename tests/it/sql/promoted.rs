@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use soloist::store::Store;
 use soloist::store::leases::{Acquired, Leases as _, Renewed};
 
 use crate::postgres::{ask, granted, options, renew};
@@ -16,11 +15,11 @@ pub(crate) async fn the_newer_store_has_the_greater_token(
     new: &str,
     promote: impl FnOnce(),
 ) {
-    let holder = Store::connect(old, &options()).await.expect("it opens");
+    let holder = soloist::stores::connect(old, &options()).await.expect("it opens");
     let mine = ask("node-a", BRIEF);
     let first = granted(&holder, &mine).await;
     promote();
-    let fresh = Store::connect(new, &options()).await.expect("it opens");
+    let fresh = soloist::stores::connect(new, &options()).await.expect("it opens");
     let answer = fresh.acquire(&ask("node-b", BRIEF)).await.expect("an answer");
     assert!(matches!(answer, Acquired::Quarantined { .. }), "{answer:?}");
     // What nobody fenced goes on: only the token tells the two apart.

@@ -126,12 +126,13 @@ pub(crate) async fn nobody_waits_for_long(port: u16, database: impl Fn() -> Stri
 
 /// In how many states.
 async fn stopped_everywhere(call: Call, port: u16, url: String) -> usize {
-    let other = Store::connect(&url, &options()).await.expect("it opens");
+    let other = soloist::stores::connect(&url, &options()).await.expect("it opens");
     let token = furnish(&other).await;
     for nth in 0..2 * MOST_TEXTS {
         let relay = Relay::before(port);
         let as_a_node = Options { timeout: TIMEOUT, ..options() };
-        let stopped = Store::connect(&relay.url_of(&url), &as_a_node).await.expect("it opens");
+        let stopped =
+            soloist::stores::connect(&relay.url_of(&url), &as_a_node).await.expect("it opens");
         // What only the first call says is said before.
         call.by_the_stopped(&stopped, token, 1_001 + nth).await.expect("an answer");
         relay.stop_after(nth / 2, nth.is_multiple_of(2));

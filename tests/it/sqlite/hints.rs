@@ -35,7 +35,7 @@ impl World {
     async fn start(observe: fn(&'static str, Duration)) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let url = format!("sqlite:{}", dir.path().join("soloist.db").display());
-        let store = Store::connect(&url, &Options::default()).await.expect("it connects");
+        let store = soloist::stores::connect(&url, &Options::default()).await.expect("it connects");
         let options = Options { observe, ..Options::default() };
         let followed = Followed {
             job: job(),
@@ -44,7 +44,7 @@ impl World {
             takes_turns: false,
             external: false,
         };
-        let other = Store::connect(&url, &options).await.expect("it connects");
+        let other = soloist::stores::connect(&url, &options).await.expect("it connects");
         let feed = Feed::start(other, vec![followed]).await;
         Self { dir, store, feed }
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use soloist::store::StoreError;
 use soloist::store::dispatch::{Dispatch as _, TaskFilter};
-use soloist::store::{Store, StoreError};
 
 use super::filled::{claimed, crowd, fill};
 use super::places::{Place, mariadb, postgres, redis, sqlite};
@@ -32,7 +32,7 @@ async fn killed(to: Place) {
     // Long after its mark, long before its end: some tasks are there, seen past the mark.
     let pid = Pid::from_raw(i32::try_from(child.id()).expect("a pid"));
     until_async("the target refuses nodes", async || {
-        let opened = Store::connect(&to.url, &to.options).await;
+        let opened = soloist::stores::connect(&to.url, &to.options).await;
         matches!(opened, Err(StoreError::Unsupported(_))).then_some(())
     })
     .await;

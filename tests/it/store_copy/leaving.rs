@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use soloist::domain::ensemble::joined;
-use soloist::store::Store;
 use soloist::store::copy::CopyError;
 
 use super::copied;
@@ -81,8 +80,10 @@ async fn a_store_whose_zookeeper_may_have_forgotten_leases_is_copied_only_after_
     ensemble.start_again(0, true);
     ensemble.wait();
     // A node is started once more, and stopped.
-    let node =
-        until_async("it opens", async || Store::connect(&from.url, &from.options).await.ok()).await;
+    let node = until_async("it opens", async || {
+        soloist::stores::connect(&from.url, &from.options).await.ok()
+    })
+    .await;
     drop(node);
     let to = postgres();
     let why = copied(&from.url, &to.url, &from.options).await.expect_err("too early").to_string();

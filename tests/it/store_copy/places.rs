@@ -28,7 +28,7 @@ pub(super) struct Place {
 
 impl Place {
     pub(super) async fn open(&self) -> Store {
-        Store::connect(&self.url, &self.options).await.expect("the store opens")
+        soloist::stores::connect(&self.url, &self.options).await.expect("the store opens")
     }
 
     /// Opened, and copied, so.

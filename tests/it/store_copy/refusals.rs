@@ -10,7 +10,7 @@ use soloist::store::jobs::Jobs as _;
 use soloist::store::leases::Leases as _;
 use soloist::store::nodes::{Beat, Nodes as _};
 use soloist::store::rotation::Rotations as _;
-use soloist::store::{Options, Store, StoreError};
+use soloist::store::{Options, StoreError};
 
 use super::filled::{api, ask, claim, crowd, fill, job, node, source, turn};
 use super::places::{Place, beside_zookeeper, mariadb, redis, sqlite};
@@ -183,12 +183,12 @@ async fn a_source_that_changes_meanwhile_is_refused_and_the_target_stays_shut() 
                 std::thread::spawn(change).join().expect("done");
             }
         };
-        let how = How { dry: false, note: note(), progress };
+        let how = How { named: soloist::stores::named, dry: false, note: note(), progress };
         match copy(&from.url, &to.url, &from.options, how).await {
             Err(CopyError::Refused(why)) => assert!(why.contains("was changed while"), "{why}"),
             other => panic!("{other:?}"),
         }
-        let shut = Store::connect(&to.url, &Options { ..to.options.clone() }).await;
+        let shut = soloist::stores::connect(&to.url, &Options { ..to.options.clone() }).await;
         let Err(StoreError::Unsupported(why)) = shut else { panic!("it opened") };
         assert!(why.contains("run soloist store copy again"), "{why}");
         assert!(copied(&from.url, &to.url, &from.options).await.unwrap().again);

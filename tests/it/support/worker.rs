@@ -60,7 +60,7 @@ impl Site {
     pub(crate) fn ask<T>(&self, ask: impl AsyncFnOnce(Store) -> T) -> T {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.expect("a runtime").block_on(async {
-            let store = Store::connect(&self.store(), &Options::default()).await;
+            let store = soloist::stores::connect(&self.store(), &Options::default()).await;
             ask(store.expect("a store")).await
         })
     }

@@ -224,7 +224,7 @@ impl Server {
         };
         config.jobs[1].operators = vec!["li".to_owned()];
         change(&mut config);
-        let store = Store::connect(&config.store, &Options::default()).await.unwrap();
+        let store = soloist::stores::connect(&config.store, &Options::default()).await.unwrap();
         let followed = config
             .jobs
             .iter()

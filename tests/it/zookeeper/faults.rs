@@ -143,7 +143,9 @@ async fn an_ensemble_that_was_emptied_under_a_run_has_no_second_one() {
     ensemble.start_again(0, true);
     ensemble.wait();
     // Whoever comes now finds nothing there, and is granted nothing.
-    let looks = until_async("it opens", async || Store::connect(&url, &options()).await.ok()).await;
+    let looks =
+        until_async("it opens", async || soloist::stores::connect(&url, &options()).await.ok())
+            .await;
     for _ in 0..3 {
         let answer = answered(&looks, &ask("node-c", LONG)).await;
         let held = matches!(answer, Acquired::Busy { .. } | Acquired::Quarantined { .. });

@@ -13,7 +13,7 @@ use soloist_domain::lease::Token;
 use soloist_domain::name::{Owner, RunId, UserName};
 use soloist_store::Options;
 use soloist_store::feed::Seen;
-use soloist_store::in_memory::World;
+use soloist_store_memory::World;
 use soloist_view::words::Zone;
 
 const SECOND: i64 = 1_000;

@@ -10,7 +10,7 @@ use crate::journal::AuditEntry;
 use crate::{Result, Store, StoreError};
 
 /// The table that has it.
-pub(crate) const MARKS: &str = "copy";
+pub const MARKS: &str = "copy";
 const UNFINISHED: &str = "unfinished";
 /// A process that copies writes a portion in less.
 const LIVES_FOR: Duration = Duration::from_secs(3);

@@ -34,10 +34,10 @@ pub use self::tally::Tally;
 use self::mark::Mark;
 use super::jobs::Jobs as _;
 use super::journal::AuditEntry;
-use super::{Options, Store, StoreError};
+use super::{Opener, Options, Store, StoreError};
 
 /// The table that has the mark; a copy never writes it into the target as a row of the source.
-pub(super) use self::mark::MARKS;
+pub use self::mark::MARKS;
 pub(super) use self::mark::refuse_unfinished;
 
 /// Longest time for one call: more is written in one than a node ever writes.
@@ -62,6 +62,8 @@ pub enum CopyError {
 
 /// How it is copied.
 pub struct How<'a> {
+    /// What opens both.
+    pub named: Opener,
     /// Only says what would be copied: writes nothing into the target, and makes none.
     pub dry: bool,
     /// Written into the target's audit when all is there.
@@ -103,11 +105,17 @@ async fn copied(
     }
     let options = Options { timeout: PATIENCE, checked: false, ..options.clone() };
     let looking = Options { make: false, ..options.clone() };
-    let source = Store::connect(from, &looking).await.map_err(CopyError::Source)?;
-    let target = match Store::unfinished(to, if how.dry { &looking } else { &options }).await {
-        Err(StoreError::Absent(_)) if how.dry => None,
-        opened => Some(opened.map_err(CopyError::Target)?),
+    let source = async {
+        let source = (how.named)(from, &looking).await?;
+        source.open(&looking).await?;
+        Ok(source)
     };
+    let source = source.await.map_err(CopyError::Source)?;
+    let target =
+        match Store::unfinished(how.named, to, if how.dry { &looking } else { &options }).await {
+            Err(StoreError::Absent(_)) if how.dry => None,
+            opened => Some(opened.map_err(CopyError::Target)?),
+        };
     let mut again = false;
     if let Some(target) = &target {
         check::other_store(&source, target).await?;
@@ -162,8 +170,8 @@ impl From<StoreError> for Trouble {
 
 impl Store {
     /// Opens the store at `url`, also when a copy into it is not finished.
-    async fn unfinished(url: &str, options: &Options) -> super::Result<Self> {
-        let store = Self::named(url, options).await?;
+    async fn unfinished(named: Opener, url: &str, options: &Options) -> super::Result<Self> {
+        let store = named(url, options).await?;
         store.backend.open(options).await?;
         *store.shut.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = None;
         Ok(store)

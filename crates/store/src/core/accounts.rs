@@ -13,7 +13,8 @@ use crate::records::{Check, Look, Looked, Plan, Records, Tell, Write};
 use crate::{Result, StoreError};
 use soloist_domain::name::UserName;
 
-pub(crate) const USERS: &str = "users";
+/// The table of accounts.
+pub const USERS: &str = "users";
 
 #[async_trait]
 impl Accounts for dyn Records + '_ {

@@ -17,7 +17,7 @@ const SET_BACK: Duration = Duration::from_secs(3_600);
 
 /// In which direction, and from which number.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Way {
+pub enum Way {
     /// To older ones.
     Back(Option<u64>),
     /// To newer ones.
@@ -49,7 +49,11 @@ impl Way {
     }
 }
 
-pub(super) async fn add(records: &dyn Records, entry: &AuditEntry) -> Result<()> {
+/// Writes `entry` down.
+///
+/// # Errors
+/// [`StoreError::Unavailable`](crate::StoreError::Unavailable).
+pub async fn add(records: &dyn Records, entry: &AuditEntry) -> Result<()> {
     let write = Write::Log(noted(entry)?);
     let plan = Plan { writes: vec![write], once: true, ..Plan::default() };
     records.change(&plan).await.map(drop)
@@ -82,7 +86,11 @@ async fn stretch(
     Ok((entries, is_all))
 }
 
-pub(super) async fn page(
+/// One page of what `filter` asks for, and where the next begins.
+///
+/// # Errors
+/// [`StoreError::Unavailable`](crate::StoreError::Unavailable).
+pub async fn page(
     records: &dyn Records,
     filter: &AuditFilter,
     way: Way,
@@ -123,7 +131,11 @@ pub(super) async fn page(
     }
 }
 
-pub(super) async fn newest(
+/// The newest, of one target or of all.
+///
+/// # Errors
+/// [`StoreError::Unavailable`](crate::StoreError::Unavailable).
+pub async fn newest(
     records: &dyn Records,
     target: Option<&str>,
     before: Option<u64>,

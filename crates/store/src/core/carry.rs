@@ -16,8 +16,8 @@ use crate::{Result, StoreError};
 use soloist_domain::name::{JobName, RunId};
 use soloist_domain::time::{Stamp, StoreTime};
 
-pub(crate) use super::accounts::USERS;
-pub(crate) use super::credentials::TOKENS;
+pub use super::accounts::USERS;
+pub use super::credentials::TOKENS;
 
 /// Tables of which all is copied. What nodes say of themselves is not among them, nor who waits: both say it again.
 const TABLES: [&str; 13] = [
@@ -44,10 +44,11 @@ const LONGEST: usize = 1_000_000;
 
 /// A job as its texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct JobTexts {
-    pub(crate) name: JobName,
+pub struct JobTexts {
+    /// The job.
+    pub name: JobName,
     /// What a change of it would change.
-    pub(crate) head: String,
+    pub head: String,
     version: u64,
     body: String,
     /// History and output, in the order in which they are written.
@@ -56,7 +57,7 @@ pub(crate) struct JobTexts {
 
 impl JobTexts {
     /// How many runs, and how many lines of output.
-    pub(crate) fn counts(&self) -> (usize, usize) {
+    pub fn counts(&self) -> (usize, usize) {
         let runs = self.beside.iter().filter(|one| matches!(one, Beside::Index { .. })).count();
         (runs, self.beside.len() - runs)
     }
@@ -64,20 +65,20 @@ impl JobTexts {
 
 /// How a job stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Standing {
+pub struct Standing {
     /// Of its record.
-    pub(crate) head: String,
+    pub head: String,
     /// Its lease lasts.
-    pub(crate) held: bool,
+    pub held: bool,
     /// So long the store may have forgotten a lease of it that lasts.
-    pub(crate) doubted: Duration,
+    pub doubted: Duration,
 }
 
 /// How jobs stand, in their order.
 ///
 /// # Errors
 /// [`StoreError::Unavailable`].
-pub(crate) async fn standing(engine: &dyn Engine, jobs: &[JobName]) -> Result<Vec<Standing>> {
+pub async fn standing(engine: &dyn Engine, jobs: &[JobName]) -> Result<Vec<Standing>> {
     let mut all = Vec::with_capacity(jobs.len());
     for some in jobs.chunks(AT_ONCE) {
         let reading = engine.read(some, Way::Rest).await?;
@@ -92,7 +93,7 @@ pub(crate) async fn standing(engine: &dyn Engine, jobs: &[JobName]) -> Result<Ve
 ///
 /// # Errors
 /// [`StoreError::Unavailable`], [`StoreError::Corrupt`].
-pub(crate) async fn read_job(engine: &dyn Engine, name: &JobName) -> Result<JobTexts> {
+pub async fn read_job(engine: &dyn Engine, name: &JobName) -> Result<JobTexts> {
     let reading = engine.read(std::slice::from_ref(name), Way::Rest).await?;
     let stored = reading.records.into_iter().next().unwrap_or_default();
     let case = Case::read(name, stored.clone())?;
@@ -133,7 +134,7 @@ pub(crate) async fn read_job(engine: &dyn Engine, name: &JobName) -> Result<JobT
 ///
 /// # Errors
 /// [`StoreError::Unavailable`]: also when it is there.
-pub(crate) async fn write_job(engine: &dyn Engine, job: &JobTexts) -> Result<()> {
+pub async fn write_job(engine: &dyn Engine, job: &JobTexts) -> Result<()> {
     let mut head = String::new();
     let mut record = Some((job.version, job.body.as_str()));
     let mut portions = job.beside.chunks(AT_ONCE);
@@ -175,7 +176,7 @@ pub(crate) async fn write_job(engine: &dyn Engine, job: &JobTexts) -> Result<()>
 ///
 /// # Errors
 /// [`StoreError::Unavailable`].
-pub(crate) async fn read_rows(records: &dyn Records, jobs: &[JobName]) -> Result<Vec<Write>> {
+pub async fn read_rows(records: &dyn Records, jobs: &[JobName]) -> Result<Vec<Write>> {
     let lists = LISTS.iter().map(|list| (*list).to_owned());
     let of_jobs = jobs
         .iter()
@@ -203,7 +204,7 @@ pub(crate) async fn read_rows(records: &dyn Records, jobs: &[JobName]) -> Result
 ///
 /// # Errors
 /// [`StoreError::Unavailable`].
-pub(crate) async fn read_audit(records: &dyn Records, after: u64) -> Result<Vec<AuditEntry>> {
+pub async fn read_audit(records: &dyn Records, after: u64) -> Result<Vec<AuditEntry>> {
     let page = page(records, &AuditFilter::default(), AuditWay::On(after), AT_ONCE).await?;
     Ok(page.entries)
 }
@@ -212,7 +213,7 @@ pub(crate) async fn read_audit(records: &dyn Records, after: u64) -> Result<Vec<
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
-pub(crate) fn audit_writes(entries: &[AuditEntry]) -> Result<Vec<Write>> {
+pub fn audit_writes(entries: &[AuditEntry]) -> Result<Vec<Write>> {
     let write = |entry: &AuditEntry| {
         let line = noted(entry)?;
         Ok(Write::Entry(Entry {
@@ -232,7 +233,7 @@ pub(crate) fn audit_writes(entries: &[AuditEntry]) -> Result<Vec<Write>> {
 ///
 /// # Errors
 /// [`StoreError::Unavailable`].
-pub(crate) async fn write(records: &dyn Records, writes: Vec<Write>) -> Result<()> {
+pub async fn write(records: &dyn Records, writes: Vec<Write>) -> Result<()> {
     let plan = Plan { writes, once: true, ..Plan::default() };
     records.change(&plan).await.map(drop)
 }
@@ -241,7 +242,7 @@ pub(crate) async fn write(records: &dyn Records, writes: Vec<Write>) -> Result<(
 ///
 /// # Errors
 /// [`StoreError::Unavailable`].
-pub(crate) async fn look_at_row(
+pub async fn look_at_row(
     records: &dyn Records,
     table: &str,
     name: &str,
@@ -254,7 +255,7 @@ pub(crate) async fn look_at_row(
 ///
 /// # Errors
 /// [`StoreError::Unavailable`].
-pub(crate) async fn swap_row(
+pub async fn swap_row(
     records: &dyn Records,
     table: &str,
     row: &str,

@@ -20,7 +20,8 @@ use soloist_domain::name::UserName;
 use soloist_domain::time::StoreTime;
 
 pub(super) const SESSIONS: &str = "sessions";
-pub(crate) const TOKENS: &str = "tokens";
+/// The table of tokens.
+pub const TOKENS: &str = "tokens";
 pub(super) const LINKS: &str = "links";
 /// By what is counted: instants in milliseconds, oldest first.
 pub(super) const FAILURES: &str = "failures";
@@ -37,7 +38,7 @@ const FAILURES_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 #[derive(Serialize, Deserialize)]
 pub(super) struct Opened {
     #[serde(flatten)]
-    pub(super) session: Session,
+    pub session: Session,
     /// When it was used last, to a twentieth of the time after which it is idle.
     used: StoreTime,
 }
@@ -45,7 +46,7 @@ pub(super) struct Opened {
 /// A link as its row has it.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Linked {
-    pub(super) user: Option<UserName>,
+    pub user: Option<UserName>,
     expires: StoreTime,
     #[serde(default)]
     sets_password: bool,

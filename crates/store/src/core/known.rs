@@ -17,17 +17,18 @@ const MOST: usize = 20_000;
 
 /// What is remembered.
 #[derive(Default)]
-pub(crate) struct Known {
+pub struct Known {
     cases: Mutex<HashMap<JobName, Case>>,
 }
 
 impl Known {
-    pub(super) fn of(&self, job: &JobName) -> Option<Case> {
+    /// What is known of `job`.
+    pub fn of(&self, job: &JobName) -> Option<Case> {
         self.lock().get(job).cloned()
     }
 
     /// Remembers what was read or written just now; hands it on.
-    pub(crate) fn put(&self, case: Case) -> Case {
+    pub fn put(&self, case: Case) -> Case {
         let mut cases = self.lock();
         if cases.len() >= MOST && !cases.contains_key(&case.job.record.name) {
             cases.clear();
@@ -47,16 +48,17 @@ impl Known {
     ///
     /// # Errors
     /// [`StoreError::Corrupt`](crate::StoreError::Corrupt).
-    pub(crate) fn heard(&self, job: &JobName, stored: Stored) -> Result<JobRecord> {
+    pub fn heard(&self, job: &JobName, stored: Stored) -> Result<JobRecord> {
         Ok(self.put_newer(Case::read(job, stored)?).job.record)
     }
 
     /// The length of the lease of `job`.
-    pub(super) fn ttl(&self, job: &JobName) -> Option<Duration> {
+    pub fn ttl(&self, job: &JobName) -> Option<Duration> {
         self.lock().get(job)?.job.record.lease.as_ref().map(|lease| lease.ttl)
     }
 
-    pub(super) fn forget(&self, job: &JobName) {
+    /// It must be read anew.
+    pub fn forget(&self, job: &JobName) {
         self.lock().remove(job);
     }
 

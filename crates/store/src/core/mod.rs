@@ -11,9 +11,9 @@
 
 mod accounts;
 mod alerts;
-mod audit;
+pub mod audit;
 mod calls;
-pub(crate) mod carry;
+pub mod carry;
 mod credentials;
 mod hidden;
 mod known;
@@ -21,7 +21,7 @@ mod line;
 mod log;
 mod nodes;
 mod record;
-pub(crate) mod rotation;
+pub mod rotation;
 mod shared;
 mod sign_in;
 mod throughput;
@@ -31,14 +31,13 @@ mod told;
 use std::ops::Range;
 use std::time::Duration;
 
-pub(crate) use self::known::Known;
-pub(crate) use self::record::version;
+pub use self::known::Known;
+pub use self::record::version;
 use self::record::{Case, Summary, body, lease_text, text};
-#[cfg(feature = "zookeeper")]
-pub(crate) use self::record::{lease_terms, token_in};
-pub(crate) use self::rotation::KnownTurns;
-pub(crate) use self::shared::noted;
-pub(crate) use self::told::{left_of, members, record, understood};
+pub use self::record::{lease_terms, token_in};
+pub use self::rotation::KnownTurns;
+pub use self::shared::noted;
+pub use self::told::{left_of, members, record, understood};
 use super::engine::{Beside, Change, Commit, Engine, LeaseWrite, Unsafe, Way};
 use super::journal::{RUNS_KEPT, RunEntry};
 use super::{Result, StoreError, records};
@@ -56,7 +55,7 @@ const ATTEMPTS: usize = 64;
 /// A commit may arrive so much later than it was decided.
 const ON_ITS_WAY: Duration = Duration::from_secs(1);
 /// How an entry of the history shows that it stands for idle runs. SQLite has an index of it (`0008_jobs.sql`), the other SQL stores a column.
-pub(crate) const FOLDED: &str = "\"folded\":";
+pub const FOLDED: &str = "\"folded\":";
 
 /// What a decision is made on, beside the job.
 struct Look<'a> {
@@ -359,6 +358,19 @@ impl Plan {
 }
 
 #[cfg(test)]
-mod shared_tests;
-#[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_instant_of_the_record_lies_between_a_decision_and_its_commit() {
+        let at = StoreTime(10_000);
+        let slack = Duration::from_millis(250);
+        let mut record = JobRecord::untouched(JobName::new("outbound").expect("a good name"));
+        assert_eq!(window(&record, at, slack), StoreTime(9_750)..StoreTime(10_250));
+        let due = |at| soloist_domain::job::Next { what: soloist_domain::job::NextWhat::Retry, at };
+        record.next = Some(due(StoreTime(10_100)));
+        assert_eq!(window(&record, at, slack).end, StoreTime(10_100), "not due before");
+        record.next = Some(due(StoreTime(9_900)));
+        assert_eq!(window(&record, at, slack).start, StoreTime(9_900), "due since then");
+    }
+}

@@ -22,26 +22,26 @@ use soloist_domain::transition::Job;
 
 /// A job as it was read, with what a commit compares.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Case {
-    pub(super) head: String,
-    pub(super) body: String,
+pub struct Case {
+    pub head: String,
+    pub body: String,
     /// The text of the lease; `None` when it is free.
-    pub(super) lease: Option<String>,
+    pub lease: Option<String>,
     /// The lease would outlive its own length: the store's clock was set back.
-    pub(super) overlong: bool,
-    pub(crate) job: Job,
-    pub(super) history: Summary,
+    pub overlong: bool,
+    pub job: Job,
+    pub history: Summary,
 }
 
 /// What the record says of the history, so that most transitions need not read that.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(super) struct Summary {
+pub struct Summary {
     /// The newest run that has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) newest: Option<RunEntry>,
+    pub newest: Option<RunEntry>,
     /// How many are listed.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub(super) ended: usize,
+    pub ended: usize,
 }
 
 /// The text of a lease. Its order counts: a lease that is kept is compared up to `since`.
@@ -137,7 +137,7 @@ impl Case {
     ///
     /// # Errors
     /// [`StoreError::Corrupt`].
-    pub(crate) fn read(name: &JobName, stored: Stored) -> Result<Self> {
+    pub fn read(name: &JobName, stored: Stored) -> Result<Self> {
         let corrupt = |what: &str, why: &dyn std::fmt::Display| {
             StoreError::Corrupt(format!("job {name}, {what}: {why}"))
         };
@@ -188,21 +188,21 @@ impl Case {
     }
 
     /// What a commit compares of the lease.
-    pub(super) fn lease_begins(&self) -> &str {
+    pub fn lease_begins(&self) -> &str {
         let text = self.lease.as_deref().unwrap_or_default();
         // The token alone tells leases apart.
         text.split_inclusive(',').next().unwrap_or_default()
     }
 
     /// When it was written, by the store's clock.
-    pub(super) fn written(&self) -> Option<StoreTime> {
+    pub fn written(&self) -> Option<StoreTime> {
         let micros: i64 = self.head.split_once(' ')?.1.parse().ok()?;
         Some(StoreTime(micros.div_euclid(1_000)))
     }
 }
 
 /// The version in the head of a record.
-pub(crate) fn version(head: &str) -> Option<u64> {
+pub fn version(head: &str) -> Option<u64> {
     head.split_once(' ')?.0.parse().ok()
 }
 
@@ -210,7 +210,7 @@ pub(crate) fn version(head: &str) -> Option<u64> {
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
-pub(crate) fn body(job: &Job, history: &Summary) -> Result<String> {
+pub(super) fn body(job: &Job, history: &Summary) -> Result<String> {
     let Job { record, lapsed, released, log } = job;
     let run = record.run.as_ref();
     let lease = record.lease.as_ref().or(lapsed.as_ref());
@@ -264,23 +264,21 @@ pub(super) fn kept_text(
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
-pub(crate) fn lease(name: &JobName, text: &str, left: Duration) -> Result<LeaseRecord> {
+pub(super) fn lease(name: &JobName, text: &str, left: Duration) -> Result<LeaseRecord> {
     let read: LeaseText = serde_json::from_str(text)
         .map_err(|error| StoreError::Corrupt(format!("lease of {name}: {error}")))?;
     Ok(read.lease(left))
 }
 
 /// Whose lease the text is of, and how long that is; a text may end behind the word `since`.
-#[cfg(feature = "zookeeper")]
-pub(crate) fn lease_terms(text: &str) -> Option<(Owner, Duration)> {
+pub fn lease_terms(text: &str) -> Option<(Owner, Duration)> {
     let whole = if text.ends_with(SINCE) { format!("{text}0}}") } else { text.to_owned() };
     let read: LeaseText = serde_json::from_str(&whole).ok()?;
     Some((read.owner, Duration::from_millis(read.ttl)))
 }
 
 /// The token that the text of a lease, or the body of a record, names; that of nothing is the oldest.
-#[cfg(feature = "zookeeper")]
-pub(crate) fn token_in(text: &str) -> Token {
+pub fn token_in(text: &str) -> Token {
     #[derive(Deserialize)]
     struct Minted {
         token: Token,

@@ -23,7 +23,7 @@ pub(super) const AUDIT: &str = "audit";
 ///
 /// # Errors
 /// Those of the transition, and [`StoreError::Unavailable`].
-pub(crate) async fn decide<T: Send>(
+pub(super) async fn decide<T: Send>(
     records: &dyn Records,
     looks: &[Look],
     transition: impl Fn(&Looked) -> Result<(T, Option<Plan>)> + Sync,
@@ -68,7 +68,7 @@ fn too_often(looks: &[Look]) -> StoreError {
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
-pub(crate) fn noted(entry: &AuditEntry) -> Result<Line> {
+pub fn noted(entry: &AuditEntry) -> Result<Line> {
     let within_ms = u64::try_from(FOLDED_WITHIN.as_millis()).unwrap_or(u64::MAX);
     Ok(Line {
         log: ring(entry).to_owned(),

@@ -19,7 +19,7 @@ use soloist_domain::time::StoreTime;
 
 /// Some changes of one step as members of a JSON object: the job, its version after them, the last event, and all of them if
 /// there are more. Empty when nothing is to be told.
-pub(crate) fn members(events: &[JobEvent]) -> String {
+pub fn members(events: &[JobEvent]) -> String {
     let Some(last) = events.last() else { return String::new() };
     let mut told = format!(
         "\"job\":\"{}\",\"version\":{},\"event\":\"{}\"",
@@ -57,7 +57,7 @@ struct Message {
 }
 
 /// What a message says, in order; a newer Soloist may publish words that this one does not know.
-pub(crate) fn understood(payload: &[u8], known: &Known) -> Vec<StoreEvent> {
+pub fn understood(payload: &[u8], known: &Known) -> Vec<StoreEvent> {
     let said = match serde_json::from_slice::<Message>(payload) {
         Ok(said) => said,
         Err(error) => {
@@ -87,12 +87,7 @@ pub(crate) fn understood(payload: &[u8], known: &Known) -> Vec<StoreEvent> {
 }
 
 /// The record of `job` as it was at `at`, for the followers of the job. `None` when there is none, or none that can be read.
-pub(crate) fn record(
-    known: &Known,
-    job: &JobName,
-    stored: Stored,
-    at: StoreTime,
-) -> Option<StoreEvent> {
+pub fn record(known: &Known, job: &JobName, stored: Stored, at: StoreTime) -> Option<StoreEvent> {
     if stored.head.is_empty() {
         return None;
     }
@@ -106,6 +101,6 @@ pub(crate) fn record(
 }
 
 /// What is left of a lease, from milliseconds. Without an end it would outlive its length, as after the clock was set back.
-pub(crate) fn left_of(left: i64) -> Duration {
+pub fn left_of(left: i64) -> Duration {
     u64::try_from(left).map_or(Duration::MAX, Duration::from_millis)
 }

@@ -14,7 +14,7 @@ use soloist_domain::name::{RotationName, Waiter, WorkerName};
 use soloist_domain::rotation::{Caller, Kept, Pass, Round, Rules, Taken, TurnAsk};
 
 /// Rotations by the records of a store.
-pub(crate) struct ByRecords(pub(crate) Arc<dyn Records>);
+pub struct ByRecords(pub Arc<dyn Records>);
 
 #[async_trait]
 impl Rotations for ByRecords {

@@ -13,7 +13,7 @@ use soloist_domain::rotation::Ring;
 ///
 /// # Errors
 /// [`StoreError::NotFound`], [`StoreError::Unavailable`].
-pub(crate) async fn fill(store: &dyn Records, view: &RotationView) -> Result<()> {
+pub async fn fill(store: &dyn Records, view: &RotationView) -> Result<()> {
     let name = &view.name;
     let looked = store.look(&[Look::Row(ROTATIONS.to_owned(), name.to_string())]).await?;
     let text = row(&looked, 0).ok_or_else(|| unknown(name))?;

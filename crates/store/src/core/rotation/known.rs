@@ -55,7 +55,7 @@ pub(super) enum News {
 
 /// What is remembered.
 #[derive(Default)]
-pub(crate) struct KnownTurns {
+pub struct KnownTurns {
     rotations: Mutex<HashMap<RotationName, Remembered>>,
     /// Rows of those who wait at this process.
     waiting: Mutex<HashMap<(RotationName, Waiter), String>>,

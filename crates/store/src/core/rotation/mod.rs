@@ -33,13 +33,11 @@ mod plan;
 mod pump;
 mod record;
 mod remove;
-#[cfg(test)]
-mod tests;
 mod view;
 
-pub(crate) use self::calls::ByRecords;
-pub(crate) use self::fill::fill;
-pub(crate) use self::known::KnownTurns;
+pub use self::calls::ByRecords;
+pub use self::fill::fill;
+pub use self::known::KnownTurns;
 use self::known::News;
 
 use std::time::Duration;

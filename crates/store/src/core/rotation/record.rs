@@ -18,29 +18,29 @@ use soloist_domain::time::Stamp;
 
 /// All that is written as one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Body {
-    pub(crate) rotation: Rotation,
+pub(super) struct Body {
+    pub rotation: Rotation,
     /// Node incarnations (`NODE/RANDOM`) that may have waiters.
     #[serde(default)]
-    pub(crate) incarnations: BTreeSet<String>,
+    pub incarnations: BTreeSet<String>,
     /// How the turns of each type ended.
     #[serde(default)]
-    pub(crate) ended: BTreeMap<TypeName, Endings>,
+    pub ended: BTreeMap<TypeName, Endings>,
 }
 
 /// How many turns ended in which way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(default)]
-pub(crate) struct Endings {
-    pub(crate) done: u64,
-    pub(crate) empty: u64,
-    pub(crate) failed: u64,
-    pub(crate) lost: u64,
+pub(super) struct Endings {
+    pub done: u64,
+    pub empty: u64,
+    pub failed: u64,
+    pub lost: u64,
 }
 
 impl Endings {
     /// Of one of them.
-    pub(crate) fn of(&mut self, ending: Ending) -> &mut u64 {
+    pub(super) fn of(&mut self, ending: Ending) -> &mut u64 {
         match ending {
             Ending::Done => &mut self.done,
             Ending::Empty => &mut self.empty,

@@ -1,0 +1,92 @@
+//! PostgreSQL 13 and later: a store that nodes on many machines share.
+//!
+//! Owned here: connections, TLS, what is refused of a server, the tables, the bell (`NOTIFY`), what doctor says. Everything that is decided,
+//! and nearly every statement, is in `../sql/` and `../core/`. Jsonb, advisory locks for leases, triggers and poolers are refused on purpose:
+//! see [ADR 0022](../../../docs/adr/0022-sql-stores.md).
+//!
+//! | file | what |
+//! | --- | --- |
+//! | `place` | the URL, made into what the driver wants |
+//! | `link` | how a connection begins |
+//! | `session` | statements on it: prepared, pipelined, in a transaction |
+//! | `open` | what is refused, and the tables |
+//! | `events` | the listener and the ringer |
+//! | `fault` | what an error means, in words |
+//! | `examine` | what `soloist doctor` says |
+
+mod events;
+mod examine;
+mod fault;
+mod link;
+mod open;
+mod place;
+mod session;
+
+use async_trait::async_trait;
+use tokio::sync::mpsc;
+
+use self::place::Place;
+use self::session::Conn;
+use crate::sql::fault::Fault;
+use crate::sql::linked::Linked;
+use crate::sql::listen;
+use crate::sql::packet::{Packet, Repeat};
+use crate::sql::{Product, Server as _, SqlStore};
+use soloist_store::engine::Way;
+use soloist_store::events::StoreEvent;
+use soloist_store::examine::Finding;
+use soloist_store::{Description, Options, Result};
+
+/// The server, and our connections to it.
+pub(super) type Postgres = Linked<Conn>;
+
+/// The server at `url`, to which no word was said.
+///
+/// # Errors
+/// [`StoreError::Unsupported`](soloist_store::StoreError::Unsupported).
+pub fn named(url: &str, options: &Options) -> Result<SqlStore> {
+    let server: Postgres = Linked::new(Place::of(url, options)?, options.timeout);
+    Ok(SqlStore::new(server, options))
+}
+
+#[async_trait]
+impl Product for Postgres {
+    async fn open(&self, options: &Options) -> Result<bool> {
+        open::open(self, options).await
+    }
+
+    fn call_itself(&self) {
+        self.links.call_themselves(&open::witness(&self.place.schema));
+    }
+
+    async fn refuses_login(&self) -> bool {
+        let tried = link::connect(&self.place, self.timeout, "soloist").await;
+        matches!(tried, Err(Fault::Login(_)))
+    }
+
+    async fn describe(&self) -> Result<Description> {
+        let facts = open::facts(self).await?;
+        // What was refused at the start must not go on unsaid when it was set later.
+        open::check(self, &facts)?;
+        // A server without disk may read well and write nothing.
+        let mut probe = Packet::change(self.dialect());
+        probe.add(
+            "INSERT INTO numbers (name, newest) VALUES ('probe', 1) ON CONFLICT (name) DO UPDATE SET newest = 1",
+            Vec::new(),
+        );
+        self.send(Way::Rest, &probe, Repeat::Harmless).await?;
+        Ok(Description {
+            what: format!("PostgreSQL {} at {}", facts.version, self.place.name),
+            shared: true,
+            warnings: open::warnings(&facts),
+        })
+    }
+
+    async fn examine(&self) -> Result<Vec<Finding>> {
+        self.findings().await
+    }
+
+    async fn listen(&self, store: &SqlStore) -> Result<mpsc::Receiver<StoreEvent>> {
+        listen::subscribe::<events::Ear>(&self.place, store).await
+    }
+}
