@@ -4,6 +4,7 @@
 //! | --- | --- | --- |
 //! | `leases` | switches, leases, runs, moves, drills, and crashes of the store | the transitions of `domain::transition`, and `domain::doubt` (`law`) |
 //! | `rotation` | turns, gaps, quotas, promises | the transitions of `domain::rotation` |
+//! | `records` | looks and changes of what belongs to no job; no time matters | the store in memory |
 //! | `dispatch` | tasks, claims, gaps, windows, leases | the transitions of `domain::dispatch` |
 //!
 //! On a real store time passes by itself: spans are a few milliseconds, and a step that lies too close to an end proves nothing. On
@@ -15,6 +16,7 @@
 mod dispatch;
 mod law;
 mod leases;
+mod records;
 mod rotation;
 
 use std::any::Any;

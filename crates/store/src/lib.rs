@@ -288,6 +288,13 @@ impl Store {
         Self::of(self.backend.noting(entry), locks, self.observe, shut)
     }
 
+    /// The port of what belongs to no job: tests hold every kind of store to it.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn rows(&self) -> &dyn Records {
+        &*self.records
+    }
+
     /// What it is kept in, if that is the memory of a test.
     #[doc(hidden)]
     #[must_use]

@@ -38,7 +38,7 @@ pub enum Look {
     Row(String, String),
     /// All rows of a table.
     Rows(String),
-    /// The first entries of a list, at most so many.
+    /// The first entries of a list, at most so many; at least one, here and below.
     First(String, usize),
     /// The last entries of a list, at most so many.
     Last(String, usize),
@@ -93,7 +93,7 @@ pub struct Looked {
 pub enum Check {
     /// The row has this text; `None`: there is no such row.
     Row { table: String, row: String, is: Option<String> },
-    /// The row begins with this text.
+    /// The row is there and begins with this text, which is not empty.
     Begins { table: String, row: String, with: String },
     /// What is known of the store's memory is this still.
     Memory(Memory),
