@@ -16,7 +16,8 @@ cargo cyclonedx --version >/dev/null 2>&1 || {
     echo "deploy/sbom.sh: installing cargo-cyclonedx" >&2
     cargo install cargo-cyclonedx --locked --quiet
 }
-# It writes beside Cargo.toml, and names the file itself.
+# It writes beside each Cargo.toml of the workspace, and names the files itself; that of the program has all of them in it.
 cargo cyclonedx --all-features --format json --spec-version 1.5 --target x86_64-unknown-linux-gnu --override-filename .sbom --quiet
 mv -- .sbom.json "$file"
+rm -f -- crates/*/.sbom.json
 echo "$file"
