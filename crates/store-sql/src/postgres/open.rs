@@ -66,17 +66,13 @@ async fn ask(conn: &mut Conn, other: &mut Conn, schema: &str) -> std::result::Re
     conn.client.batch_execute(&channel).await?;
     let sql = "SELECT current_setting('server_version'), current_setting('server_version_num')::bigint, current_setting('fsync'), \
         current_setting('synchronous_commit'), current_setting('synchronous_standby_names'), current_setting('server_encoding'), \
-        pg_is_in_recovery(), pg_backend_pid(), current_setting('transaction_read_only') = 'on', \
+        pg_is_in_recovery(), current_setting('transaction_read_only') = 'on', \
         EXISTS (SELECT 1 FROM pg_listening_channels() AS channel WHERE channel = ?)";
     let rows = conn.query(sql, &[Value::Text(format!("{schema}_trial"))]).await?;
     let witnesses = conn.client.query_one(WITNESSES, &[&witness(schema)]).await?.get(0);
-    // In a pool the other one gets what this one has left, and this one something else.
-    other.client.batch_execute("BEGIN").await?;
-    let upgraded = other.query("SELECT pg_backend_pid()", &[]).await?;
-    let again = conn.query("SELECT pg_backend_pid()", &[]).await?;
     let empty = || StoreError::Corrupt("PostgreSQL: an answer is missing".to_owned());
-    let (row, again) = (rows.first().ok_or_else(empty)?, again.first().ok_or_else(empty)?);
-    let upgraded = upgraded.first().ok_or_else(empty)?.int(0)?;
+    let row = rows.first().ok_or_else(empty)?;
+    let alone = is_alone(conn, other).await?;
     let word = |nth| row.text(nth).map(str::to_owned);
     Ok(Facts {
         // `15.13 (Debian 15.13-0+deb12u1)`
@@ -87,13 +83,34 @@ async fn ask(conn: &mut Conn, other: &mut Conn, schema: &str) -> std::result::Re
             synchronous_commit: word(3)?,
             standbys: word(4)?,
             encoding: word(5)?,
-            takes_no_writes: row.int(8)? == 1,
+            takes_no_writes: row.int(7)? == 1,
         },
         recovers: row.int(6)? == 1,
-        listens: row.int(9)? == 1,
-        alone: row.int(7)? == again.int(0)? && row.int(7)? != upgraded,
+        listens: row.int(8)? == 1,
+        alone,
         witnesses,
     })
+}
+
+/// Whether `conn` is one connection at the server. In a pool of transactions `other` gets what `conn` has left, and `conn` something else; more
+/// than once, as others of the pool may come between.
+async fn is_alone(conn: &mut Conn, other: &mut Conn) -> std::result::Result<bool, Fault> {
+    async fn process(of: &mut Conn) -> std::result::Result<i64, Fault> {
+        let rows = of.query("SELECT pg_backend_pid()", &[]).await?;
+        let empty = || StoreError::Corrupt("PostgreSQL: an answer is missing".to_owned());
+        Ok(rows.first().ok_or_else(empty)?.int(0)?)
+    }
+    for _ in 0..3 {
+        let ours = process(conn).await?;
+        other.client.batch_execute("BEGIN").await?;
+        let theirs = process(other).await?;
+        let again = process(conn).await?;
+        other.client.batch_execute("ROLLBACK").await?;
+        if ours != again || ours == theirs {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Refuses what cannot keep the promise.
