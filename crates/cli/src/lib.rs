@@ -1,7 +1,7 @@
 //! The command line: what can be typed, and which file does it.
 //!
 //! Every command opens the store itself, and no node need be running; or with `--server` it opens no store and asks a node
-//! (`office`). This room decides nothing about jobs: it asks for one transition and says what came of it. `serve`, `run`, `collect`, `turn` and `fence` are carried out by `main`,
+//! (`office`). This room decides nothing about jobs: it asks for one transition and says what came of it. `serve`, `run`, `collect`, `turn` and `fence` are carried out by the program,
 //! which alone may build a node.
 
 mod accounts;

@@ -1,8 +1,8 @@
 //! Pure decisions: what a job's state is, who may run it, when to stop and when to try again.
 //!
 //! Nothing here reads a clock, does IO, spawns a task or draws a random number; time arrives as a
-//! value. That is what lets a test walk through every interleaving. Everything else in the crate may
-//! import this room; it imports only `std`, `serde`, `thiserror`, and `sha2`, of which ids of tasks are made.
+//! value. That is what lets a test walk through every interleaving. Every other crate may
+//! use this one; it uses only `std`, `serde`, `thiserror`, and `sha2`, of which ids of tasks are made.
 
 pub mod account;
 pub mod alert;

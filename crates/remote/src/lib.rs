@@ -1,4 +1,4 @@
-//! A node's HTTP API as a program on another machine calls it: `--server`.
+//! A node's HTTP API as a program on another machine calls it: `--server`. `http` makes the clients, also those of other rooms.
 //!
 //! It knows addresses, the token and what an answer means; it knows no command and no record. Redirects are not followed: a
 //! token goes to the addresses that were named, and nowhere else. It stands in no argument and in no error.

@@ -1,7 +1,7 @@
 //! A store in memory, for tests alone: what is kept is a few maps, and its clock stands still until a test moves it.
 //!
 //! No address leads here, so no configuration does. A [`World`] is what a server is elsewhere, each [`World::connect`] a process
-//! that uses it. It decides nothing: jobs and records are carried out by `store::core`, dispatch by `store::sql::dispatch`, doubt is
+//! that uses it. It decides nothing: jobs and records are carried out by `store::core`, dispatch by `sql::dispatch` of `store-sql`, doubt is
 //! `domain::doubt`. It is never copied (`store::copy` opens stores by their addresses). The laws of the core are held to it here (`core`).
 //!
 //! | file | what |

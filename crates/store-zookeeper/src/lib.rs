@@ -5,7 +5,7 @@
 //! with the lease from here, and what it commits is done in two steps. No law and no record is another with it. Leases of
 //! programs stay in the store: a program may renew at any node, and a node that dies takes its sessions along.
 //!
-//! A row in the store says that its leases are here: `../coordination.rs`.
+//! A row in the store says that its leases are here: `store::coordination`.
 //!
 //! | file | what |
 //! | --- | --- |
