@@ -76,6 +76,7 @@ fn the_law_uses_no_crate_of_the_house_and_the_page_and_the_runner_never_meet() {
     assert!(!house(&uses("domain")), "{:?}", uses("domain"));
     assert!(house(&uses("web")) && house(&uses("runner")), "manifests are read");
     assert!(!all("web").contains("runner"), "a toggle never calls the supervisor");
+    assert!(!all("ops").contains("view"), "who may do what knows nothing of how it is shown");
     assert!(!all("runner").contains("web"), "the runner hears of wishes through the feed alone");
 }
 

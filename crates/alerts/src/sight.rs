@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use soloist_config::{Config, JobConfig};
+use soloist_config::{Config, JobConfig, elsewhere};
 use soloist_domain::alert::{JobSight, Sight, Subject, When};
 use soloist_domain::dispatch::{PastEvent, TaskState};
 use soloist_domain::job::state;
@@ -15,7 +15,7 @@ use soloist_store::nodes::NodeRecord;
 use soloist_store::{Result, Store};
 use soloist_view::incident::{lasting_why, sentence, text};
 use soloist_view::words::{Language, Piece, Zone};
-use soloist_view::{DriftView, JobView, elsewhere, viewpoint};
+use soloist_view::{DriftView, JobView, viewpoint};
 
 /// So many tasks of a source are looked at.
 const TASKS: usize = 200;
@@ -40,7 +40,8 @@ impl Picture {
         if !nodes.iter().any(|node| node.beat.node == config.node) {
             return None;
         }
-        let others = elsewhere(&config.jobs, &config.alerting, &nodes);
+        let others =
+            elsewhere(&config.jobs, &config.alerting, nodes.iter().map(NodeRecord::telling));
         let mut jobs = Vec::new();
         for job in config.jobs.iter().cloned().chain(others) {
             let seen = feed.job(&job.name)?;

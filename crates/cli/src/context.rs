@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::Failure;
-use soloist_config::{Config, Examination, JobConfig, in_groups};
+use soloist_config::{Config, Examination, JobConfig, elsewhere, in_groups};
 use soloist_domain::ensemble;
 use soloist_domain::name::{JobName, UserName};
 use soloist_domain::time::StoreTime;
@@ -20,7 +20,6 @@ use soloist_store::journal::Kind;
 use soloist_store::nodes::{NodeRecord, listed};
 use soloist_store::rotation::{RotationView, Rotations as _};
 use soloist_store::{Options, Store, StoreError};
-use soloist_view::elsewhere;
 
 /// The open store with its configuration.
 pub struct CommandContext {
@@ -56,7 +55,11 @@ impl CommandContext {
                     other => Failure::Failed(format!("{url}: {other}")),
                 }
             })?;
-        let elsewhere = elsewhere(&config.jobs, &config.alerting, &listed(&store).await?);
+        let elsewhere = elsewhere(
+            &config.jobs,
+            &config.alerting,
+            listed(&store).await?.iter().map(NodeRecord::telling),
+        );
         Ok(Self { config, store, elsewhere })
     }
 

@@ -11,6 +11,7 @@ use soloist_domain::backoff::Backoff;
 use soloist_domain::definition::{Definition, Definitions};
 use soloist_domain::lease::Timing;
 use soloist_domain::name::JobName;
+use soloist_domain::time::millis;
 
 /// What a lease is taken for of which its node tells an impossible length.
 const LEASE: Duration = Duration::from_secs(5);
@@ -194,10 +195,6 @@ fn usual() -> Timing {
 
 fn length(duration: Duration) -> Value {
     json!(millis(duration))
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ pub mod log;
 pub mod name;
 pub mod placement;
 pub mod rotation;
+pub mod shape;
 pub mod shebang;
 pub mod sign_in;
 pub mod supervise;

@@ -148,6 +148,12 @@ impl From<StoreTime> for Stamp {
     }
 }
 
+/// Whole milliseconds.
+#[must_use]
+pub fn millis(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,7 @@
 //! What people do to jobs: switch, hold, resume, move, drill.
 
 use super::{Act, Actor, OpsError, Result, noting, reason};
+use crate::drill::{NoDrill, target};
 use soloist_config::JobConfig;
 use soloist_domain::detail::Detail;
 use soloist_domain::drill::Drill;
@@ -11,7 +12,6 @@ use soloist_store::accounts::{Accounts as _, Role};
 use soloist_store::jobs::Jobs as _;
 use soloist_store::nodes::Nodes as _;
 use soloist_store::{Store, StoreError};
-use soloist_view::drill::{NoDrill, target};
 
 /// Switches a participation: the actor's, or for an admin that of `user`. Whether that changed anything.
 ///

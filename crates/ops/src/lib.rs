@@ -13,6 +13,7 @@ mod bound;
 pub mod chain;
 pub mod copy;
 pub mod credentials;
+pub mod drill;
 mod error;
 pub mod external;
 pub mod jobs;
@@ -26,6 +27,8 @@ pub use act::Act;
 pub use actor::{Actor, Signature, operates, sees};
 pub use bound::Bound;
 pub use error::OpsError;
+
+use serde::Serialize;
 
 use soloist_domain::line::clean_line;
 use soloist_domain::time::StoreTime;
@@ -110,4 +113,17 @@ fn reason(given: Option<&str>) -> Result<Option<String>> {
 /// [`OpsError::Field`].
 pub fn line(field: &'static str, text: &str, most: usize) -> Result<String> {
     clean_line(text, most).map_err(|error| OpsError::Field { field, what: error.detail() })
+}
+
+/// What the audit says of rules when no reason was given: what they are now, and under `was` what they were.
+fn changed<'a, S: Serialize + From<&'a R>, R>(now: &'a R, was: Option<&'a R>) -> String {
+    #[derive(Serialize)]
+    struct Changed<S> {
+        #[serde(flatten)]
+        now: S,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        was: Option<S>,
+    }
+    // Numbers, names and words: nothing that JSON cannot hold.
+    serde_json::to_string(&Changed { now: S::from(now), was: was.map(S::from) }).unwrap_or_default()
 }

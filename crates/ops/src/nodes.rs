@@ -3,14 +3,13 @@
 use std::collections::HashSet;
 
 use super::{Act, Actor, OpsError, Result, noting, operates, reason, sees};
-use soloist_config::{Alerting, JobConfig};
+use soloist_config::{Alerting, JobConfig, elsewhere};
 use soloist_domain::detail::Detail;
 use soloist_domain::name::{JobName, NodeName};
 use soloist_store::accounts::Role;
 use soloist_store::jobs::Jobs as _;
-use soloist_store::nodes::{Forgotten, Nodes as _, listed};
+use soloist_store::nodes::{Forgotten, NodeRecord, Nodes as _, listed, takers};
 use soloist_store::{Store, StoreError};
-use soloist_view::{elsewhere, takers};
 
 /// What a job is called to those who may not see it.
 const HIDDEN: &str = "another job";
@@ -47,7 +46,7 @@ pub async fn check_drain(store: &Store, actor: &Actor, node: &NodeName) -> Resul
     // An account that may operate every job needs no look at them.
     let Some(role) = actor.role.filter(|role| *role != Role::Admin) else { return Ok(()) };
     let nodes = listed(store).await?;
-    let mut foreign = elsewhere(&[], &Alerting::default(), &nodes);
+    let mut foreign = elsewhere(&[], &Alerting::default(), nodes.iter().map(NodeRecord::telling));
     foreign.retain(|job| !job.is_external() && !operates(role, &actor.user, &actor.groups, job));
     let seen = |job: &JobConfig| sees(role, &actor.user, &actor.groups, job);
     let told: HashSet<JobName> =

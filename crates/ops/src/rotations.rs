@@ -7,9 +7,9 @@ use soloist_config::JobConfig;
 use soloist_domain::detail::Detail;
 use soloist_domain::name::{RotationName, TypeName};
 use soloist_domain::rotation::Rules;
+use soloist_domain::shape::RotationRules;
 use soloist_store::rotation::{RemovedRotation, RotationView, Rotations as _};
 use soloist_store::{Store, StoreError};
-use soloist_view::rules::RotationRules;
 
 /// Whoever puts or removes a rotation decides when the jobs run that take their turns in it.
 fn check_members(actor: &Actor, rotation: &RotationName, jobs: &[&JobConfig]) -> Result<()> {
@@ -45,7 +45,8 @@ pub async fn put(
         return Err(not_for_you(&kind.name));
     }
     let before = quota::rotation(store, rotation).await?.map(|before| before.rules);
-    let noted = reason.unwrap_or_else(|| RotationRules::noted(rules, before.as_ref()));
+    let noted =
+        reason.unwrap_or_else(|| crate::changed::<RotationRules, _>(rules, before.as_ref()));
     let act = Act::RotationPut;
     let store = noting(store, &actor.signature, act, rotation.as_str(), Some(&noted));
     Ok(store.put_rotation(rotation, rules).await?)

@@ -6,11 +6,11 @@ use super::{Act, Actor, OpsError, Result, note, noting, quota, reason};
 use soloist_domain::detail::Detail;
 use soloist_domain::dispatch::Rules;
 use soloist_domain::name::SourceName;
+use soloist_domain::shape::SourceRules;
 use soloist_store::dispatch::{
     BATCH, Dispatch as _, Lost, NewTask, RemovedSource, SourceView, Sources as _, TaskId, TaskView,
 };
 use soloist_store::{Store, StoreError};
-use soloist_view::rules::SourceRules;
 
 /// Most tasks that [`revive_all`] revives in one step.
 pub const REVIVED_AT_ONCE: usize = 500;
@@ -64,7 +64,7 @@ pub async fn put(
         (true, false) => Act::SourceResume,
         _ => Act::SourcePut,
     };
-    let noted = reason.unwrap_or_else(|| SourceRules::noted(rules, before.as_ref()));
+    let noted = reason.unwrap_or_else(|| crate::changed::<SourceRules, _>(rules, before.as_ref()));
     let store = noting(store, &actor.signature, act, source.as_str(), Some(&noted));
     Ok(store.put_source(source, rules).await?)
 }

@@ -96,7 +96,7 @@ use self::scripts::Transition;
 use self::server::Use;
 use soloist_domain::log::LogBounds;
 use soloist_domain::name::CollectorName;
-use soloist_domain::time::{Boot, StoreTime};
+use soloist_domain::time::{Boot, StoreTime, millis};
 use soloist_process::clock;
 use soloist_process::sabotage::{Bug, planted};
 use soloist_store::backend::{Backend, Dispatches};
@@ -525,9 +525,4 @@ impl Shared {
             Place::Cluster(cluster) => cluster.name().into(),
         }
     }
-}
-
-/// Whole milliseconds, as scripts take them.
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

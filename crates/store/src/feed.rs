@@ -25,7 +25,7 @@ use soloist_domain::job::{JobRecord, LeaseRecord, Untold, Viewpoint};
 use soloist_domain::lease::{Timing, Token};
 use soloist_domain::limits::progressed;
 use soloist_domain::name::{JobName, NodeName};
-use soloist_domain::time::{Boot, StoreTime};
+use soloist_domain::time::{Boot, StoreTime, millis};
 use soloist_process::clock;
 
 /// How many changes a listener may fall behind before it reads everything again.
@@ -274,10 +274,6 @@ impl Pictures {
             }
         }
     }
-}
-
-fn millis(length: Duration) -> u64 {
-    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn holder(seen: &Seen) -> Option<NodeName> {

@@ -108,6 +108,12 @@ pub struct Told {
     pub definitions: Definitions,
 }
 
+/// Nodes to which `job` could be moved: alive, offering it, not being emptied.
+#[must_use]
+pub fn takers(job: &JobName, nodes: &[NodeRecord]) -> Vec<NodeName> {
+    nodes.iter().filter(|node| node.may_take(job)).map(|node| node.beat.node.clone()).collect()
+}
+
 /// All nodes with what they define.
 ///
 /// # Errors
@@ -132,6 +138,12 @@ impl NodeRecord {
     #[must_use]
     pub fn may_take(&self, job: &JobName) -> bool {
         self.taker(job).is_fit()
+    }
+
+    /// Whether it is alive, which it is, and what it defines.
+    #[must_use]
+    pub fn telling(&self) -> (bool, &NodeName, &Definitions) {
+        (self.is_alive(), &self.beat.node, &self.told)
     }
 
     /// Whether the node reported lately.

@@ -1,15 +1,12 @@
-//! Definitions that differ between nodes, and the jobs that only other nodes define.
+//! Definitions that differ between nodes.
 //!
 //! Every node shows the same: the definition that most living nodes have is the reference, whichever node is asked.
-
-use std::collections::{BTreeMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use soloist_config::{Alerting, JobConfig};
-use soloist_domain::definition::{Definition, MISSING, agreed, drift};
-use soloist_domain::name::{JobName, NodeName};
+use soloist_domain::definition::{MISSING, drift};
+use soloist_domain::name::JobName;
 use soloist_store::nodes::NodeRecord;
 
 /// A living node whose definition of the job is not the one that most living nodes have.
@@ -47,30 +44,4 @@ impl DriftView {
 /// Whether it has said what it defines, be it nothing.
 fn tells(node: &NodeRecord) -> bool {
     !node.beat.digest.is_empty() && (node.beat.jobs.is_empty() || !node.told.is_empty())
-}
-
-/// Jobs that this node does not define, as the others tell them: living nodes first, most of them, else silent ones. Rules of
-/// this node's `alerting` are of them, too.
-#[must_use]
-pub fn elsewhere(own: &[JobConfig], alerting: &Alerting, nodes: &[NodeRecord]) -> Vec<JobConfig> {
-    let mut all: BTreeMap<&JobName, Vec<(bool, &NodeName, &Definition)>> = BTreeMap::new();
-    for node in nodes {
-        for (job, told) in node.told.iter() {
-            all.entry(job).or_default().push((node.is_alive(), &node.beat.node, told));
-        }
-    }
-    let own: HashSet<&JobName> = own.iter().map(|job| &job.name).collect();
-    all.retain(|job, _| !own.contains(job));
-    let choose = |told: &[(bool, &NodeName, &Definition)], living: bool| {
-        let some = told.iter().filter(|(alive, _, _)| *alive == living);
-        agreed(&some.map(|(_, node, told)| (*node, *told)).collect::<Vec<_>>()).cloned()
-    };
-    all.into_iter()
-        .filter_map(|(job, told)| {
-            let chosen = choose(&told, true).or_else(|| choose(&told, false))?;
-            let stuck_after = alerting.stuck_after(job);
-            let missing_after = alerting.missing_after(job);
-            Some(JobConfig { stuck_after, missing_after, ..JobConfig::elsewhere(job, &chosen) })
-        })
-        .collect()
 }

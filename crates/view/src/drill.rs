@@ -1,91 +1,11 @@
-//! A drill as people meet it: whether it may be ordered, what it will do, and what came of it.
-//!
-//! Page, API and command line ask here, so that they refuse the same things in the same words.
+//! A drill as people meet it: what it will do, and what came of it.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::takers;
 use crate::words::iso;
-use soloist_domain::detail::Detail;
 use soloist_domain::drill::Drill;
-use soloist_domain::job::{JobRecord, LeaseRecord};
 use soloist_domain::name::JobName;
-use soloist_store::nodes::NodeRecord;
-
-/// Why no drill is ordered; each says what to do.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NoDrill {
-    /// An operator forbids the job: no node would take over.
-    #[error("{job} is held by {by}, so nobody would take over: soloist resume {job}")]
-    Held {
-        /// Which job.
-        job: JobName,
-        /// Who holds it.
-        by: String,
-    },
-    /// There is no node to crash.
-    #[error("{0} is not running, so there is nobody to crash: soloist why {0}")]
-    NotRunning(JobName),
-    /// Its holder is no process of Soloist.
-    #[error(
-        "{0} runs in a program of your own, which Soloist can tell to stop and cannot crash: kill that program yourself, or hand the job over with soloist move {0}"
-    )]
-    External(JobName),
-    /// It would stay down.
-    #[error(
-        "no other living node may take {job}, so it would stay down: start one (soloist nodes shows them), or crash {node} all the same with {force}"
-    )]
-    Alone {
-        /// Which job.
-        job: JobName,
-        /// The holder.
-        node: String,
-        /// How the caller insists.
-        force: &'static str,
-    },
-}
-
-impl NoDrill {
-    /// The same for programs and for people.
-    pub fn detail(&self) -> Detail {
-        let text = Detail::new(self.to_string());
-        match self {
-            Self::Held { job, by } => {
-                text.told("refused-drill-held", &[("job", job), ("user", by)])
-            }
-            Self::NotRunning(job) => text.told("refused-drill-not-running", &[("job", job)]),
-            Self::External(job) => text.told("refused-drill-external", &[("job", job)]),
-            Self::Alone { job, node, .. } => {
-                text.told("refused-drill-alone", &[("job", job), ("node", node)])
-            }
-        }
-    }
-}
-
-/// The lease whose holder a drill would crash.
-///
-/// # Errors
-/// [`NoDrill`]; `insist` lets a job go that no node can take over, and `force` is how the caller would say so.
-pub fn target<'a>(
-    record: &'a JobRecord,
-    nodes: &[NodeRecord],
-    insist: bool,
-    force: &'static str,
-) -> Result<&'a LeaseRecord, NoDrill> {
-    let job = record.name.clone();
-    if let Some(hold) = &record.hold {
-        return Err(NoDrill::Held { job, by: hold.by.to_string() });
-    }
-    let running = record.run.as_ref().map(|run| run.token);
-    let Some(lease) = record.lease.as_ref().filter(|lease| Some(lease.token) == running) else {
-        return Err(NoDrill::NotRunning(job));
-    };
-    if !insist && takers(&job, nodes).iter().all(|node| node == &lease.node) {
-        return Err(NoDrill::Alone { job, node: lease.node.to_string(), force });
-    }
-    Ok(lease)
-}
 
 /// What happens to whom; said before anything is done.
 #[must_use]

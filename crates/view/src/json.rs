@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::rules::{RotationRules, SourceRules};
-use super::{millis, whole};
+use super::whole;
 use crate::words::iso;
-use soloist_domain::dispatch::{Reason, Window};
+use soloist_domain::dispatch::Reason;
 use soloist_domain::name::TypeName;
 use soloist_domain::rotation::{Choice, Reason as Why, Ring, Skip, Turn};
+use soloist_domain::shape::{self, RotationRules, SourceRules};
 use soloist_domain::time::Stamp;
 use soloist_store::dispatch::SourceView;
 use soloist_store::rotation::{PastTurn, RotationView, TypeView, WaiterView};
@@ -54,15 +54,15 @@ pub struct Quota {
     pub ms: u64,
 }
 
-impl From<Window> for WindowRule {
-    fn from(Window { count, span }: Window) -> Self {
-        Self { count, ms: millis(span) }
+impl From<shape::CountRule> for WindowRule {
+    fn from(shape::CountRule { count, ms }: shape::CountRule) -> Self {
+        Self { count, ms }
     }
 }
 
-impl From<Window> for Quota {
-    fn from(Window { count, span }: Window) -> Self {
-        Self { count, ms: millis(span) }
+impl From<shape::CountRule> for Quota {
+    fn from(shape::CountRule { count, ms }: shape::CountRule) -> Self {
+        Self { count, ms }
     }
 }
 
@@ -134,11 +134,11 @@ impl From<SourceView> for Source {
         Self {
             name: view.name.to_string(),
             gap_ms,
-            window,
+            window: window.map(Into::into),
             cap,
             lease_ms,
             max_attempts,
-            backoff,
+            backoff: BackoffRule { first_ms: backoff.first_ms, max_ms: backoff.max_ms },
             paused,
             blocked_until: blocked.then(|| not_before(view.blocked_until)),
             ready: view.ready,
@@ -379,7 +379,8 @@ impl From<RotationView> for Rotation {
         };
         let types = types.into_iter().zip(view.types).map(|(rules, counts)| {
             let TypeView { waiting, done, empty, failed, lost, .. } = counts;
-            let (name, gap_ms, quota) = (rules.name.to_string(), rules.gap_ms, rules.quota);
+            let (name, gap_ms, quota) =
+                (rules.name.to_string(), rules.gap_ms, rules.quota.map(Into::into));
             let (reason, earliest_at) = limit(&rules.name);
             RotationType {
                 name,

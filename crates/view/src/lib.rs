@@ -22,7 +22,6 @@ pub mod pace;
 pub mod people;
 mod records;
 pub mod rotation;
-pub mod rules;
 pub mod source;
 pub mod status;
 pub mod task;
@@ -40,11 +39,12 @@ use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
 use self::people::DisplayNames;
 pub use clauses::Clause;
-pub use drift::{DriftView, elsewhere};
+pub use drift::DriftView;
 pub use records::{
     AuditView, ExitView, HeldLeaseView, LeaseKind, LogLineView, NodeView, RunExit, RunView,
     TimelineView, VitalsView,
 };
+pub use soloist_domain::time::millis;
 
 use crate::words::{Language, Piece, iso, phrase, plain, say};
 use soloist_config::JobConfig;
@@ -628,18 +628,6 @@ pub fn state_word(lang: Language, state: State) -> String {
         State::Unknown => "state-unknown",
     };
     say(lang, id, &[])
-}
-
-/// Nodes to which `job` could be moved: alive, offering it, not being emptied.
-#[must_use]
-pub fn takers(job: &JobName, nodes: &[NodeRecord]) -> Vec<NodeName> {
-    nodes.iter().filter(|node| node.may_take(job)).map(|node| node.beat.node.clone()).collect()
-}
-
-/// Whole milliseconds.
-#[must_use]
-pub fn millis(length: Duration) -> u64 {
-    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::*;
-use soloist_config::{Alerting, Runner};
+use soloist_config::{Alerting, Runner, elsewhere};
 use soloist_domain::job::{Exit, LastExit, LastSwitch, Move, Next, Progress, RunEnd, RunPhase};
 
 use super::fixtures::*;
@@ -401,7 +401,11 @@ fn a_job_carries_who_defines_it_otherwise_and_a_dead_node_says_nothing() {
     };
     assert_eq!(said(&own, &alive), ["node-b defines outbound otherwise than most: command"]);
     assert_eq!(said(&labels, &alive), ["node-a does not define labels"]);
-    let shown = elsewhere(std::slice::from_ref(&own), &Alerting::default(), &alive);
+    let shown = elsewhere(
+        std::slice::from_ref(&own),
+        &Alerting::default(),
+        alive.iter().map(NodeRecord::telling),
+    );
     assert_eq!(shown.iter().map(|job| job.name.as_str()).collect::<Vec<_>>(), ["labels"]);
     let view = look(wanted(&shown[0], &["li"]), &shown[0], &alive, Language::En, SECOND);
     assert_eq!((view.title.as_str(), view.shown.elsewhere, view.drift.len()), ("Labels", true, 1));
@@ -410,7 +414,7 @@ fn a_job_carries_who_defines_it_otherwise_and_a_dead_node_says_nothing() {
     let nodes = [alive[0].clone(), dead];
     assert_eq!(said(&own, &nodes), [""; 0]);
     assert_eq!(
-        elsewhere(&[own], &Alerting::default(), &nodes).len(),
+        elsewhere(&[own], &Alerting::default(), nodes.iter().map(NodeRecord::telling)).len(),
         1,
         "what a dead node defined is still shown"
     );

@@ -10,6 +10,7 @@ use super::Office;
 use soloist_domain::dispatch::Rules as SourceLaws;
 use soloist_domain::name::{RotationName, SourceName};
 use soloist_domain::rotation::Rules as RotationLaws;
+use soloist_domain::shape::{RotationRules, SourceRules};
 use soloist_domain::time::StoreTime;
 use soloist_ops::{rotations, sources};
 use soloist_remote::{Call, address, part};
@@ -19,7 +20,6 @@ use soloist_store::rotation::Rotations as _;
 use soloist_view::json::{Rotation, RotationList, Source, SourceList, not_before};
 use soloist_view::lists::{PutTask, PutTasks};
 use soloist_view::millis;
-use soloist_view::rules::{RotationRules, SourceRules};
 use soloist_view::task::{Task, TaskList};
 
 /// How many past turns of one rotation are shown.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::Span;
 use crate::journal::RunEntry;
 use crate::lease::Token;
-use crate::time::StoreTime;
+use crate::time::{StoreTime, millis};
 
 /// Runs that last longer have a span of their own, and so has what comes after a longer rest.
 const SHORT: Duration = Duration::from_secs(60);
@@ -78,10 +78,6 @@ fn unseen(mark: &mut Mark, run: &RunEntry) -> Option<Span> {
         failed: if end.is_failure() { runs } else { 0 },
         held_ms: millis(to.since(from)),
     })
-}
-
-fn millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl Span {

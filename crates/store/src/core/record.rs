@@ -17,7 +17,7 @@ use soloist_domain::journal::RunEntry;
 use soloist_domain::lease::Token;
 use soloist_domain::log::LogKept;
 use soloist_domain::name::{JobName, NodeName, Owner, RunId};
-use soloist_domain::time::StoreTime;
+use soloist_domain::time::{StoreTime, millis};
 use soloist_domain::transition::Job;
 
 /// A job as it was read, with what a commit compares.
@@ -126,10 +126,6 @@ struct Body {
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
-}
-
-fn millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl Case {

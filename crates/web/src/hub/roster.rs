@@ -8,14 +8,14 @@ use std::sync::{Arc, PoisonError};
 
 use super::{Hub, ShownJob, lock};
 use crate::auth::Caller;
-use soloist_config::{Alerting, Config, JobConfig, in_groups};
+use soloist_config::{Alerting, Config, JobConfig, elsewhere, in_groups};
 use soloist_domain::alert::Rule;
 use soloist_domain::name::JobName;
 use soloist_ops::Bound;
 use soloist_store::journal::Within;
 use soloist_store::nodes::NodeRecord;
 use soloist_store::rotation::RotationView;
-use soloist_view::{NodeView, elsewhere};
+use soloist_view::NodeView;
 
 /// What a caller may not know of: to them it does not exist.
 pub struct Hidden<'a> {
@@ -163,7 +163,8 @@ impl Roster {
     pub(super) fn chosen(&self, config: &Config, nodes: &[NodeRecord]) -> Self {
         let (jobs, numbers) = (self.jobs.clone(), self.numbers.clone());
         let mut next = Self { jobs, numbers, ..Self::default() };
-        let others = elsewhere(&config.jobs, &config.alerting, nodes);
+        let others =
+            elsewhere(&config.jobs, &config.alerting, nodes.iter().map(NodeRecord::telling));
         let mut all: Vec<&JobConfig> = config.jobs.iter().chain(&others).collect();
         in_groups(&mut all, |job| job);
         for job in all {

@@ -19,8 +19,9 @@ use soloist_domain::placement::departures;
 use soloist_domain::time::StoreTime;
 use soloist_ops::nodes;
 use soloist_store::leases::{HeldLease, Leases as _};
+use soloist_store::nodes::takers;
 use soloist_view::words::{Arg, Language, Piece, clock, day_clock, duration, exactly, phrase, say};
-use soloist_view::{HeldLeaseView, LeaseKind, NodeView, VitalsView, takers};
+use soloist_view::{HeldLeaseView, LeaseKind, NodeView, VitalsView};
 
 #[derive(Template)]
 #[template(path = "pages/nodes.html")]

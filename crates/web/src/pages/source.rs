@@ -1,8 +1,6 @@
 //! `GET /dispatch/sources/{source}`: one source with its rules, its day, its tasks by state and who holds them; and the form that
 //! puts a task. Its rules are changed in `source_rules`, several of its tasks in `tasks`.
 
-use std::time::Duration;
-
 use actix_web::{HttpResponse, web};
 use askama::Template;
 use serde::Deserialize;
@@ -21,7 +19,7 @@ use crate::parts::dispatch::{Collectors, Extent, SourceRow, short_key};
 use soloist_domain::detail::Detail;
 use soloist_domain::dispatch::TaskState;
 use soloist_domain::name::SourceName;
-use soloist_domain::time::StoreTime;
+use soloist_domain::time::{StoreTime, millis};
 use soloist_store::dispatch::{
     CollectorView, Dispatch as _, SourceView, Sources as _, TaskFilter, TaskId, TaskView,
 };
@@ -325,7 +323,7 @@ async fn put_typed(
         at: typed
             .some("at")
             .map(|text| caller.zone().typed(text).map_or_else(|| text.to_owned(), iso)),
-        every_ms: typed.length("every")?.map(milliseconds),
+        every_ms: typed.length("every")?.map(millis),
     };
     let task = api::checked(body).map_err(|(field, _)| {
         Wrong(if field == "every_ms" { "every" } else { field }.to_owned())
@@ -336,10 +334,6 @@ async fn put_typed(
         web.desk.expect(at);
     }
     Ok(new.first() == Some(&true))
-}
-
-fn milliseconds(length: Duration) -> u64 {
-    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A task that a form names.

@@ -1,18 +1,42 @@
-//! Rules of sources and rotations as the API, the command line's JSON and the audit write them.
+//! Rules of sources and rotations in the shape in which the API, the command line's JSON and the audit write them.
+
+#![expect(
+    missing_docs,
+    reason = "the types of `dispatch` and `rotation` say what each means; a length here is whole milliseconds"
+)]
 
 use serde::Serialize;
 
-use super::json::{BackoffRule, Quota, WindowRule};
-use super::millis;
-use soloist_domain::dispatch::Rules as OfSource;
-use soloist_domain::name::TypeName;
-use soloist_domain::rotation::{Rules as OfRotation, Skip, TypeRules};
+use crate::dispatch::{Rules as OfSource, Window};
+use crate::name::TypeName;
+use crate::rotation::{Rules as OfRotation, Skip, TypeRules};
+use crate::time::millis;
+
+/// At most `count` starts in any stretch of `ms` milliseconds.
+#[derive(Debug, Serialize)]
+pub struct CountRule {
+    pub count: u32,
+    pub ms: u64,
+}
+
+/// The first wait before another try, and the longest.
+#[derive(Debug, Serialize)]
+pub struct BackoffRule {
+    pub first_ms: u64,
+    pub max_ms: u64,
+}
+
+impl From<Window> for CountRule {
+    fn from(window: Window) -> Self {
+        Self { count: window.count, ms: millis(window.span) }
+    }
+}
 
 /// The rules of a source.
 #[derive(Debug, Serialize)]
 pub struct SourceRules {
     pub gap_ms: u64,
-    pub window: Option<WindowRule>,
+    pub window: Option<CountRule>,
     pub cap: Option<u32>,
     pub lease_ms: u64,
     pub max_attempts: u32,
@@ -34,7 +58,7 @@ pub struct RotationRules {
 pub struct TypeRulesView {
     pub name: TypeName,
     pub gap_ms: u64,
-    pub quota: Option<Quota>,
+    pub quota: Option<CountRule>,
 }
 
 impl From<&OfSource> for SourceRules {
@@ -68,33 +92,4 @@ impl From<&OfRotation> for RotationRules {
             skip: rules.skip,
         }
     }
-}
-
-impl SourceRules {
-    /// What the audit says of them when no reason was given: what they are now, and under `was` what they were.
-    #[must_use]
-    pub fn noted(rules: &OfSource, was: Option<&OfSource>) -> String {
-        json(&Self::from(rules), was.map(Self::from).as_ref())
-    }
-}
-
-impl RotationRules {
-    /// As [`SourceRules::noted`].
-    #[must_use]
-    pub fn noted(rules: &OfRotation, was: Option<&OfRotation>) -> String {
-        json(&Self::from(rules), was.map(Self::from).as_ref())
-    }
-}
-
-#[derive(Serialize)]
-struct Changed<'a, T> {
-    #[serde(flatten)]
-    now: &'a T,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    was: Option<&'a T>,
-}
-
-fn json<T: Serialize>(now: &T, was: Option<&T>) -> String {
-    // Numbers, names and words: nothing that JSON cannot hold.
-    serde_json::to_string(&Changed { now, was }).unwrap_or_default()
 }
