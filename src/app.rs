@@ -36,6 +36,7 @@ use soloist_guard::choice::Choice;
 use soloist_guard::containment;
 use soloist_guard::descriptors;
 use soloist_guard::message::Nursing;
+use soloist_lifeline::LifeLine;
 use soloist_process::telemetry::Metrics;
 use soloist_runner::beat::{self, Offer};
 use soloist_runner::child;
@@ -47,7 +48,7 @@ use soloist_runner::supervisor::{Mode, supervise};
 use soloist_runner::surroundings::Surroundings;
 use soloist_store::Options;
 use soloist_store::feed::{Feed, Followed};
-use soloist_store::nodes::Nodes;
+use soloist_store::nodes::{Nodes, Watched};
 use soloist_web::{Desks, Web};
 
 /// What a script gets of the node's own environment; everything else stays out, secrets above all.
@@ -107,6 +108,7 @@ pub async fn serve(asked: Config, read: Read) -> anyhow::Result<()> {
     let current = Current::new(config.clone());
     let desks = Desks { room, work, turns: turns.clone() };
     let web = Web::new(store.clone(), feed.clone(), current.clone(), Arc::clone(&metrics), desks);
+    let (watched, line) = lifeline_of(&config, &current, &web);
     let (server, drain) = soloist_web::serve(web, listener)?;
     // The web server needs as long to begin as the store does. Clients wait until both have begun.
     drain.hold();
@@ -156,6 +158,7 @@ pub async fn serve(asked: Config, read: Read) -> anyhow::Result<()> {
     tracing::info!(node = %config.node, store = without_password(&config.store),
         jobs = config.jobs.len(), "listening on {scheme}://{address}");
     signals.manager.ready();
+    let watching = line.map(|line| tokio::spawn(line.keep()));
 
     // Also before the store is there: that it is not may be an alert.
     let (end_alerts, alerts_end) = tokio::sync::oneshot::channel();
@@ -188,7 +191,8 @@ pub async fn serve(asked: Config, read: Read) -> anyhow::Result<()> {
     };
     let holds = watch::Sender::default();
     let boot_id = beat.boot.clone();
-    let beating = tokio::spawn(beat::go_on(store.clone(), beat, level, holds.subscribe(), offered));
+    let beating = beat::go_on(store.clone(), beat, level, holds.subscribe(), offered, watched);
+    let beating = tokio::spawn(beating);
     let (mode_tx, mode) = watch::channel(Mode::Serve);
     let supervisor =
         tokio::spawn(supervise(around, current.subscribe(), feed.clone(), holds, mode));
@@ -197,6 +201,9 @@ pub async fn serve(asked: Config, read: Read) -> anyhow::Result<()> {
 
     wait_for_the_end(&mode_tx, &mut signals, &mut reload, supervisor).await?;
     greeting.abort();
+    if let Some(watching) = watching {
+        watching.abort();
+    }
     ready.abort();
     looking.abort();
     // Another node sends from now on.
@@ -212,6 +219,23 @@ pub async fn serve(asked: Config, read: Read) -> anyhow::Result<()> {
         tracing::debug!(%error, "the node's record is left to fade");
     }
     Ok(())
+}
+
+/// What this node watches, and the line to its watcher, if the configuration has one.
+fn lifeline_of(
+    config: &Config,
+    current: &Current,
+    web: &Web,
+) -> (watch::Receiver<Option<Watched>>, Option<LifeLine>) {
+    let line = config.lifeline.clone().map(|path| LifeLine {
+        path,
+        node: config.node.clone(),
+        desk: web.leases.clone(),
+        config: current.clone(),
+        check_token: web.check_token(),
+        start: soloist_runner::watcher::start,
+    });
+    (web.leases.watched().subscribe(), line)
 }
 
 /// How every command connects.

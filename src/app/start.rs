@@ -127,6 +127,7 @@ async fn first_beat(
         holds: Vec::new(),
         unfit: Default::default(),
         vitals: None,
+        watched: None,
     };
     offer.borrow().put_into(&mut beat, &unfit.borrow());
     match beat::first(store, &beat).await.context("cannot report to the store")? {

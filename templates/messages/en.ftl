@@ -363,6 +363,7 @@ output-paused = paused
 output-from-here = from here on { $node }
 output-after = { $why }; from here on { $node }
 after-lost = { $node } was lost
+after-died = the program { $node } died
 after-fenced = { $node } lost its lease
 after-timed-out = it timed out on { $node }
 after-exited = it ended well after { $lasted } on { $node }
@@ -399,6 +400,7 @@ end-exited = exit 0
 end-crashed = crashed: { $exit }
 end-stopped = stopped
 end-lost = node lost
+end-died = the program died
 end-lost-program = program silent: lease ended
 end-fenced = fenced: lease lost
 end-timed-out = timed out
@@ -455,6 +457,7 @@ leases-fine = One holder for each name, until it gives the lease back or falls s
 leases-more = And { $count } more: soloist lease list shows all.
 leases-none = Nothing is held now. A job is held while it runs; a program of your own can hold a lease, too: see docs/embedding.md.
 lease-name = name
+lease-program-watched = program, watched
 lease-kind = kind
 lease-holder = holder
 lease-since = since
@@ -1299,6 +1302,11 @@ node-load-of = { $load } on { $n ->
 node-memory = memory
 node-disk = disk
 node-memory-of = { $free } of { $all } GiB free
+node-lifeline = life line
+node-watches = { $n ->
+    [one] one program watched
+   *[other] { $n } programs watched
+}
 node-clock = clock
 node-clock-right = as the store’s
 node-clock-ahead = { $by } ahead of the store

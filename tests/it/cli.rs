@@ -204,6 +204,7 @@ fn beat(name: &str) -> Beat {
         holds: Vec::new(),
         unfit: Default::default(),
         vitals: None,
+        watched: None,
     }
 }
 

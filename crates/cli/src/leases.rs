@@ -19,6 +19,7 @@ pub enum LeaseCommand {
     /// List everything that is held: by jobs, and by commands under soloist run
     #[command(after_help = "\
 KIND is job, command for what soloist run holds, or program for what a program holds over HTTP. LEFT is the time after which it is free unless its holder renews it.
+WATCHED: the death of its process gives it back at once: a script under its guard, or a program on a life line (docs/lifeline.md).
 --json gives the objects of GET /api/v1/leases.")]
     List(ListArgs),
 }
@@ -39,7 +40,7 @@ async fn list(office: &Office, args: &ListArgs) -> Result<(), Failure> {
         return print(NOTHING);
     }
     let rows: Vec<_> = held.leases.iter().map(row).collect();
-    print(&table(&["NAME", "KIND", "HOLDER", "TOKEN", "SINCE", "LEFT"], &rows))
+    print(&table(&["NAME", "KIND", "HOLDER", "TOKEN", "SINCE", "LEFT", "WATCHED"], &rows))
 }
 
 fn row(held: &HeldLeaseView) -> Vec<String> {
@@ -50,5 +51,6 @@ fn row(held: &HeldLeaseView) -> Vec<String> {
         held.token.to_string(),
         local_of(&held.since),
         format!("{:.1?}", Duration::from_millis(held.expires_in_ms)),
+        if held.watched { "yes" } else { "no" }.to_owned(),
     ]
 }

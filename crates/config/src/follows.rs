@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{JobConfig, Repeat};
 use soloist_domain::backoff::AfterCrash;
-use soloist_domain::job::RunEnd;
+use soloist_domain::job::{LastExit, RunEnd};
 use soloist_domain::journal::Then;
 use soloist_domain::limits::Limits;
 use soloist_domain::time::StoreTime;
@@ -18,7 +18,7 @@ impl JobConfig {
     #[must_use]
     pub fn follows(&self, end: RunEnd, crashes: u32, uptime: Duration, jitter: f64) -> Then {
         match end {
-            RunEnd::Stopped | RunEnd::Lost | RunEnd::Fenced => Then::Nothing,
+            RunEnd::Stopped | RunEnd::Lost | RunEnd::Died | RunEnd::Fenced => Then::Nothing,
             RunEnd::Exited => match self.repeat {
                 Repeat::After(wait) => Then::Repeat(wait),
                 Repeat::Never => Then::Done,
@@ -29,6 +29,25 @@ impl JobConfig {
                     AfterCrash::GiveUp { crashes } => Then::GiveUp { crashes },
                 }
             }
+        }
+    }
+
+    /// What follows the death of a watched program, `uptime` after its grant. It is no crash, unless the run before it (`last`) ended like
+    /// that, too: a program that cannot live must not be begun again and again.
+    #[must_use]
+    pub fn follows_death(
+        &self,
+        last: Option<&LastExit>,
+        crashes: u32,
+        uptime: Duration,
+        jitter: f64,
+    ) -> Then {
+        if uptime >= self.backoff.min_uptime {
+            Then::Nothing
+        } else if last.is_some_and(|last| last.early) {
+            self.follows(RunEnd::Crashed, crashes, uptime, jitter)
+        } else {
+            Then::OnceMore
         }
     }
 

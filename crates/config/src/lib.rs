@@ -74,6 +74,8 @@ pub struct Config {
     pub timing: Timing,
     /// The longest lease that a program may ask for under a name of its own.
     pub lease_ttl_max: Duration,
+    /// Where programs on this machine are watched (contract 15); `None`: nowhere.
+    pub lifeline: Option<PathBuf>,
     /// How long it is kept who held a job and who wanted it.
     pub history: Duration,
     /// The level of containment that is demanded; `None` takes the strongest that works.

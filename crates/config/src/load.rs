@@ -65,7 +65,7 @@ pub enum WithoutJobs {
 }
 
 const FILE: &str = "soloist.toml";
-const KEYS: [&str; 26] = [
+const KEYS: [&str; 27] = [
     "no_jobs",
     "store",
     "coordination",
@@ -75,6 +75,7 @@ const KEYS: [&str; 26] = [
     "node",
     "lease_ttl",
     "lease_ttl_max",
+    "lifeline",
     "history",
     "containment",
     "log_lines",
@@ -249,6 +250,10 @@ impl Loader<'_> {
             Some(given) => self.checked(&given, lease_ttl_max),
             None => Some(LONGEST_LEASE),
         };
+        let lifeline = match self.given("lifeline", None) {
+            Some(given) => self.checked(&given, |text| lifeline(&self.base, text)).map(Some),
+            None => Some(None),
+        };
         let history = match self.given("history", None) {
             Some(given) => self.checked(&given, history::parse),
             None => Some(history::DEFAULT),
@@ -279,6 +284,7 @@ impl Loader<'_> {
             node: node?,
             timing: timing?,
             lease_ttl_max: lease_ttl_max?,
+            lifeline: lifeline?,
             history: history?,
             containment: containment?,
             live: live?,
@@ -482,6 +488,23 @@ fn lease_ttl_max(text: &str) -> Result<Duration, String> {
         return Ok(longest);
     }
     Err(format!("{text} is no longest lease of a program: use \"1s\" to \"10m\""))
+}
+
+/// A socket file: the kernel takes no longer path (unix(7), `sun_path`).
+fn lifeline(base: &Path, text: &str) -> Result<PathBuf, String> {
+    const LONGEST: usize = 107;
+    let path = address::absolute(base, Path::new(text));
+    if text.is_empty() || path.file_name().is_none() {
+        return Err("is no path of a socket file: write lifeline = \"/run/soloist/lifeline.sock\", or leave it out".to_owned());
+    }
+    let bytes = path.as_os_str().len();
+    if bytes > LONGEST {
+        return Err(format!(
+            "{} has {bytes} bytes, and the path of a socket at most {LONGEST}: choose a shorter one",
+            path.display()
+        ));
+    }
+    Ok(path)
 }
 
 fn variable(key: &str) -> String {

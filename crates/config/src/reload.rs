@@ -12,6 +12,7 @@ impl Config {
             ("prefix", self.prefix != newer.prefix),
             ("listen", self.listen != newer.listen),
             ("node", self.node != newer.node),
+            ("lifeline", self.lifeline != newer.lifeline),
             ("containment", self.containment != newer.containment),
             ("log_lines", self.log.lines != newer.log.lines),
             ("log_bytes", self.log.bytes != newer.log.bytes),
@@ -32,6 +33,7 @@ impl Config {
             listen: self.listen,
             public_url,
             node: self.node.clone(),
+            lifeline: self.lifeline.clone(),
             containment: self.containment,
             log: self.log,
             doors: Doors {

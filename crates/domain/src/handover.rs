@@ -279,7 +279,7 @@ mod tests {
             Err(NoMove::NeverRan(_))
         ));
         let (exit, end, at) = (Exit::default(), RunEnd::Exited, StoreTime(1));
-        record.last_exit = Some(LastExit { exit, end, node: node("node-b"), at });
+        record.last_exit = Some(LastExit { exit, end, node: node("node-b"), at, early: false });
         assert_eq!(may_move(&record, None, Takers::Nodes(&takers)), Ok(&node("node-b")));
         record.given_up = true;
         assert!(matches!(may_move(&record, None, Takers::Nodes(&takers)), Err(NoMove::GivenUp(_))));

@@ -136,6 +136,8 @@ pub enum RunEnd {
     Stopped,
     /// Its node died or went silent.
     Lost,
+    /// The kernel said that the program that held the job is dead; a loss, as `Lost` is.
+    Died,
     /// Its lease was lost or could not be renewed in time, and the guard killed it.
     Fenced,
     /// It ran for longer than `max_runtime`, or said nothing for `max_silence`, and was stopped. Counts as a crash.
@@ -143,6 +145,12 @@ pub enum RunEnd {
 }
 
 impl RunEnd {
+    /// As it is shown to programs: what is known only here is a loss for them.
+    #[must_use]
+    pub fn shown(self) -> Self {
+        if self == Self::Died { Self::Lost } else { self }
+    }
+
     /// The word in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -150,7 +158,7 @@ impl RunEnd {
             Self::Exited => "exited",
             Self::Crashed => "crashed",
             Self::Stopped => "stopped",
-            Self::Lost => "lost",
+            Self::Lost | Self::Died => "lost",
             Self::Fenced => "fenced",
             Self::TimedOut => "timed_out",
         }
@@ -165,6 +173,9 @@ pub struct LastExit {
     pub end: RunEnd,
     pub node: NodeName,
     pub at: StoreTime,
+    /// A watched program died within `min_uptime` of its grant: if the next one does, that is a crash.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub early: bool,
 }
 
 /// What happens next if no person acts.
@@ -612,6 +623,7 @@ mod tests {
             end: RunEnd::Exited,
             node: NodeName::new("node-a").expect("a valid name"),
             at: StoreTime(5_000),
+            early: false,
         });
         assert_eq!(record.free_since(), Some(StoreTime(5_000)));
         record.participants[0].since = StoreTime(9_000);

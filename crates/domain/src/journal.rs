@@ -34,6 +34,8 @@ pub struct Started {
 pub enum Then {
     /// Stopped, lost or fenced: every node that may try does so at once. `crashes` and `next` are cleared.
     Nothing,
+    /// As `Nothing`; but a watched program died soon after its grant, and if the next one does, that is a crash.
+    OnceMore,
     /// Exit 0: again after this long.
     Repeat(Duration),
     /// Exit 0 and `repeat = "never"`: every participation is cleared, the job is off.

@@ -141,7 +141,7 @@ impl Timing {
     /// # Errors
     /// [`UnsafeTiming`] when renewal period + three store time-outs + kill time do not fit inside `ttl`.
     pub fn from_ttl(ttl: Duration) -> Result<Self, UnsafeTiming> {
-        let kill_time = (ttl / 20).max(Duration::from_millis(500)) + ttl / 100;
+        let kill_time = Self::kill_time_of(ttl);
         let renew_every = (ttl / 6).min(Self::LONGEST_RENEWAL);
         let room = ttl.saturating_sub(kill_time + renew_every);
         let store_timeout = (room * 2 / 7).clamp(Self::SHORTEST_CALL, Self::LONGEST_CALL);
@@ -157,6 +157,12 @@ impl Timing {
                 sum,
             })
         }
+    }
+
+    /// What is set aside for killing at the end of a lease of this length.
+    #[must_use]
+    pub fn kill_time_of(ttl: Duration) -> Duration {
+        (ttl / 20).max(Duration::from_millis(500)) + ttl / 100
     }
 
     /// Until when a lease may be trusted whose grant or renewal was *sent* at `sent`.

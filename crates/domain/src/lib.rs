@@ -20,6 +20,7 @@ pub mod handover;
 pub mod job;
 pub mod journal;
 pub mod lease;
+pub mod lifeline;
 pub mod limits;
 pub mod line;
 pub mod log;

@@ -480,6 +480,24 @@ pub(super) fn pidfd(pid: Pid) -> Result<OwnedFd, Errno> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
+/// A handle to the process that connected this Unix socket (unix(7), SO_PEERPIDFD), from Linux 6.5 on.
+pub(super) fn peer_pidfd(socket: &impl AsRawFd) -> Result<OwnedFd, Errno> {
+    const SO_PEERPIDFD: libc::c_int = 77;
+    let (mut fd, mut length): (libc::c_int, _) = (-1, 4);
+    let place = (&raw mut fd).cast();
+    // SAFETY: getsockopt(2) writes at most `length` bytes, the size of `fd`, and the length.
+    let result = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, SO_PEERPIDFD, place, &raw mut length)
+    };
+    Errno::result(result)?;
+    Ok(received(fd))
+}
+
+/// Whether this process may send signals to the one behind a pidfd.
+pub(super) fn may_signal(process: &OwnedFd) -> Result<(), Errno> {
+    send_signal(process, 0)
+}
+
 /// The same for the runtime: readable when the process has ended.
 pub fn end_of(pid: Pid) -> io::Result<AsyncFd<OwnedFd>> {
     let process = pidfd(pid)?;
@@ -490,7 +508,11 @@ pub fn end_of(pid: Pid) -> io::Result<AsyncFd<OwnedFd>> {
 
 /// Sends a signal to the process behind a pidfd.
 pub(super) fn signal_pidfd(process: &OwnedFd, signal: Signal) -> Result<(), Errno> {
-    let (fd, signal) = (process.as_raw_fd(), signal as i32);
+    send_signal(process, signal as i32)
+}
+
+fn send_signal(process: &OwnedFd, signal: i32) -> Result<(), Errno> {
+    let fd = process.as_raw_fd();
     let no_info = std::ptr::null::<libc::siginfo_t>();
     // SAFETY: pidfd_send_signal(2) takes integers and a null pointer, which means "as kill(2) would".
     let result = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, fd, signal, no_info, 0) };

@@ -9,6 +9,8 @@
 //! A node that runs jobs keeps a few guards warm (`nursery`): copies of a small process that have come as far as a guard
 //! can without a plan. A command that starts one script and ends starts one guard process for it.
 //!
+//! For programs that no node starts there is the watcher (`watcher`), also a process of this binary.
+//!
 //! The tree is held together by one of three levels, `containment` says which: ADR 0007 says what each of them survives
 //! when guard and node are killed at once. A weaker level than the planned one is never used silently.
 
@@ -29,6 +31,7 @@ mod title;
 mod tree;
 pub mod walk;
 mod watch;
+pub mod watcher;
 
 use std::os::fd::AsFd as _;
 
@@ -56,9 +59,10 @@ pub fn entry(open: Opener) -> Option<i32> {
         return Some(try_containment());
     }
     descriptors::restore();
-    let ended = enter().and_then(|()| match what == NURSERY {
-        true => nursery::nurse(open),
-        false => watch::guard(open, None, None, |_| {}),
+    let ended = enter().and_then(|()| match what.to_str() {
+        Some(NURSERY) => nursery::nurse(open),
+        Some(watcher::WATCHER) => watcher::run(),
+        _ => watch::guard(open, None, None, |_| {}),
     });
     match ended {
         Ok(()) => Some(0),

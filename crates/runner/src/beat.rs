@@ -13,7 +13,7 @@ use soloist_config::{Config, digest};
 use soloist_domain::containment::Containment;
 use soloist_domain::definition::Definitions;
 use soloist_domain::name::{JobName, NodeName};
-use soloist_store::nodes::{BEAT_EVERY, Beat, Heard, Nodes, Told};
+use soloist_store::nodes::{BEAT_EVERY, Beat, Heard, Nodes, Told, Watched};
 use soloist_store::{Result, Store};
 
 /// Reports once at start; another living process of the same name is an error of the operator.
@@ -41,6 +41,7 @@ pub async fn go_on(
     planned: Containment,
     holds: watch::Receiver<BTreeSet<JobName>>,
     (mut offer, mut unfit): Offered,
+    mut watched: watch::Receiver<Option<Watched>>,
 ) {
     let mut every = interval(BEAT_EVERY);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -51,6 +52,7 @@ pub async fn go_on(
             _ = every.tick() => {}
             Ok(()) = offer.changed() => {}
             Ok(()) = unfit.changed() => {}
+            Ok(()) = watched.changed() => {}
         }
         let offer = Arc::clone(&offer.borrow_and_update());
         offer.put_into(&mut beat, &unfit.borrow_and_update());
@@ -58,6 +60,7 @@ pub async fn go_on(
         beat.containment = super::child::in_force(planned).to_string();
         beat.holds = holds.borrow().iter().cloned().collect();
         beat.vitals = Some(super::vitals::read(disk.room()));
+        beat.watched = watched.borrow_and_update().as_ref().map(Watched::reported);
         match store.beat(&beat).await {
             Ok(Heard::Welcome { told, .. }) => {
                 complained = false;

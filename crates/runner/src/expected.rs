@@ -68,6 +68,7 @@ mod tests {
             holds: Vec::new(),
             unfit: Default::default(),
             vitals: None,
+            watched: None,
         };
         NodeRecord { beat, age_ms, draining: false, told: Arc::default() }
     }
@@ -76,7 +77,7 @@ mod tests {
     fn expected(end: RunEnd, ms: i64, lost: &[(&str, i64)]) -> Vec<String> {
         let mut record = JobRecord::untouched("outbound".parse().unwrap());
         let (exit, node_a) = (Exit::default(), "node-a".parse().unwrap());
-        record.last_exit = Some(LastExit { exit, end, node: node_a, at: ago(ms) });
+        record.last_exit = Some(LastExit { exit, end, node: node_a, at: ago(ms), early: false });
         let lost = lost.iter().map(|(name, ms)| (name.parse().unwrap(), ago(*ms))).collect();
         let nodes = [node("node-a", 900), node("node-b", 900), node("node-c", 900)];
         let found = candidates(&record, NOW, &nodes, &HashMap::new(), &lost);

@@ -9,6 +9,7 @@
 //! | `program`, `spec` | what is run and where; what its guard is told |
 //! | `event`, `output`, `relay`, `readers` | what a script says: lines read, or passed on unchanged |
 //! | `nursery`, `guard_process`, `line`, `child` | the node's end of a guard: ready in advance, its process, its socket, the whole |
+//! | `watcher` | starts the watcher of programs |
 //! | `sweep`, `leftovers` | what is killed when a guard is lost, and when its node was lost with it |
 //! | `attend` | the one loop that attends to a running script |
 //! | `job_run`, `report`, `job_turn` | a run of a job, its reports, its turn in a rotation |
@@ -69,3 +70,4 @@ pub mod turn_command;
 mod turn_place;
 mod turn_run;
 mod vitals;
+pub mod watcher;

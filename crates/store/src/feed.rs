@@ -462,6 +462,7 @@ mod tests {
             holds: Vec::new(),
             unfit: Default::default(),
             vitals: None,
+            watched: None,
         };
         NodeRecord { beat, age_ms, draining: false, told: Arc::default() }
     }

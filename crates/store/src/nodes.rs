@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::Result;
 use soloist_domain::definition::Definitions;
 use soloist_domain::handover::Taker;
+use soloist_domain::lease::Token;
 use soloist_domain::name::{JobName, NodeName};
 use soloist_domain::time::StoreTime;
 
@@ -51,6 +52,39 @@ pub struct Beat {
     /// How its machine is; nothing from nodes that do not tell it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vitals: Option<Vitals>,
+    /// The programs on this machine that it watches; nothing from nodes without a life line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watched: Option<Watched>,
+}
+
+/// Programs that a node watches (contract 15).
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Watched {
+    /// How many processes.
+    pub programs: u32,
+    /// The leases that their death gives back, at most [`Watched::MOST`] of them in a report.
+    pub leases: BTreeMap<JobName, Token>,
+}
+
+impl Watched {
+    /// Reports are read by every node every second.
+    pub const MOST: usize = 1_000;
+
+    /// The same, as short as a report must be.
+    #[must_use]
+    pub fn reported(&self) -> Self {
+        let leases = self.leases.iter().take(Self::MOST);
+        Self {
+            programs: self.programs,
+            leases: leases.map(|(name, token)| (name.clone(), *token)).collect(),
+        }
+    }
+
+    /// Whether the lease of `name` under this token is watched.
+    #[must_use]
+    pub fn has(&self, name: &JobName, token: Token) -> bool {
+        self.leases.get(name) == Some(&token)
+    }
 }
 
 /// How a machine is; what it does not tell is left out.

@@ -87,6 +87,7 @@ pub fn node(name: &str, age_ms: u64, jobs: &[&str], draining: bool) -> NodeRecor
             jobs,
             unfit: Default::default(),
             vitals: None,
+            watched: None,
         },
         age_ms,
         draining,
@@ -138,6 +139,7 @@ pub fn crashed(record: &mut JobRecord, crashes: u32, retry_in: Option<i64>) {
         end: RunEnd::Crashed,
         node: node_name("node-b"),
         at: before(20),
+        early: false,
     });
 }
 

@@ -55,6 +55,9 @@ pub struct RunView {
     /// Null while it runs.
     #[schema(value_type = Option<String>, example = "exited")]
     pub end: Option<RunEnd>,
+    /// What is known beside `end`: `the program died`, of a program that was watched (docs/lifeline.md).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
     pub processes_killed: u32,
     /// How many runs alike this stands for, when it is more than one: in a row on one node, each with exit code 0 and
     /// without output. It begins with the first and ends with the last of them.
@@ -72,7 +75,8 @@ impl From<RunEntry> for RunView {
             started: iso(run.started),
             ended: run.ended.map(iso),
             exit: run.exit.into(),
-            end: run.end,
+            end: run.end.map(RunEnd::shown),
+            why: (run.end == Some(RunEnd::Died)).then(|| "the program died".to_owned()),
             processes_killed: run.processes_killed,
             folded: (run.folded > 1).then_some(run.folded),
         }
@@ -232,6 +236,9 @@ pub struct NodeView {
     /// How its machine was when it reported; null when it does not say so.
     #[serde(default)]
     pub vitals: Option<VitalsView>,
+    /// How many programs of this machine it watches (docs/lifeline.md); null when it has no life line.
+    #[serde(default)]
+    pub watched: Option<u32>,
 }
 
 /// How the machine of a node is; null is what it does not tell.
@@ -313,6 +320,7 @@ impl NodeView {
             holds: if alive { holds } else { Vec::new() },
             url: Some(beat.url.clone()).filter(|url| !url.is_empty()),
             vitals: beat.vitals.as_ref().map(VitalsView::from),
+            watched: beat.watched.as_ref().map(|watched| watched.programs),
         }
     }
 }
@@ -361,12 +369,19 @@ pub struct HeldLeaseView {
     pub since: String,
     /// Time left unless it is renewed.
     pub expires_in_ms: u64,
+    /// Whether the death of its process gives it back at once: a script under its guard, or a program on a life line.
+    #[serde(default)]
+    pub watched: bool,
 }
 
 impl HeldLeaseView {
-    /// One of `held`; `is_job` knows the names of jobs.
+    /// One of `held`; `is_job` knows the names of jobs, `watched` which leases of programs are watched, by the token.
     #[must_use]
-    pub fn of(held: &HeldLease, is_job: impl Fn(&JobName) -> bool) -> Self {
+    pub fn of(
+        held: &HeldLease,
+        is_job: impl Fn(&JobName) -> bool,
+        watched: impl Fn(&JobName, Token) -> bool,
+    ) -> Self {
         let HeldLease { name, lease } = held;
         Self {
             name: name.to_string(),
@@ -380,6 +395,7 @@ impl HeldLeaseView {
             token: lease.token.0,
             since: iso(lease.since),
             expires_in_ms: u64::try_from(lease.expires_in.as_millis()).unwrap_or(u64::MAX),
+            watched: !lease.owner.is_program() || watched(name, lease.token),
         }
     }
 }

@@ -100,6 +100,7 @@ fn waiting_says_what_is_in_the_way() {
         end: RunEnd::Lost,
         node: node_name("node-a"),
         at: before(2),
+        early: false,
     });
     let silent = |age_ms| [node("node-a", age_ms, &["outbound"], false)];
     assert!(why(&lost, &silent(2_500)).contains("only node-a may run it"));

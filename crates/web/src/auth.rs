@@ -88,7 +88,9 @@ impl Shown {
         }
     }
 
-    fn token(text: &str) -> Self {
+    /// An API token, as it was made.
+    #[must_use]
+    pub fn token(text: &str) -> Self {
         Self::Token { hash: secrets::sha256_hex(text), seals: SealKey::of(text) }
     }
 

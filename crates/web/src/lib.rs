@@ -54,6 +54,7 @@ use std::sync::Arc;
 use actix_web::dev::{Server, ServerHandle};
 use actix_web::middleware::from_fn;
 use actix_web::{App, web as actix};
+use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
 use self::auth::{Caller, Identities};
@@ -74,6 +75,7 @@ use soloist_process::telemetry::Metrics;
 use soloist_secrets::Passwords;
 use soloist_store::Store;
 use soloist_store::feed::Feed;
+use soloist_store::nodes::Watched;
 use soloist_view::JobView;
 use soloist_view::words::Language;
 
@@ -116,6 +118,9 @@ pub struct Web {
     /// Where clients wait for any of them.
     room: WaitingRoom,
 }
+
+/// Whether an API token is valid; an error: not known now, with why.
+pub type CheckToken = Arc<dyn Fn(String) -> BoxFuture<'static, Result<bool, String>> + Send + Sync>;
 
 /// Where clients wait, and what for.
 pub struct Desks {
@@ -174,6 +179,32 @@ impl Web {
     #[must_use]
     pub fn config(&self) -> Arc<Config> {
         self.config.get()
+    }
+
+    /// Which programs this node and the others watch.
+    pub(crate) fn watches(&self) -> Vec<Watched> {
+        let own = self.leases.watched().borrow().clone();
+        let nodes = self.feed.nodes();
+        let others =
+            nodes.iter().filter(|node| node.is_alive() && node.beat.node != self.config().node);
+        own.into_iter().chain(others.filter_map(|node| node.beat.watched.clone())).collect()
+    }
+
+    /// Whether an API token is valid, for those who do not come by HTTP.
+    #[must_use]
+    pub fn check_token(&self) -> CheckToken {
+        let (store, identities) = (self.store.clone(), self.identities.clone());
+        Arc::new(move |token| {
+            let (store, identities) = (store.clone(), identities.clone());
+            Box::pin(async move {
+                let shown = auth::Shown::token(&token);
+                let ask = auth::Ask { looking: false, renews: false };
+                match identities.identify(&store, &shown, ask).await {
+                    Ok(caller) => Ok(caller.is_some()),
+                    Err(error) => Err(format!("the store cannot be asked now ({error})")),
+                }
+            })
+        })
     }
 
     /// The picture of a job as it is now, for readers of `lang`; `None` as long as nothing is known of it.

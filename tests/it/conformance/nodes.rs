@@ -23,6 +23,7 @@ fn beat(name: &str, boot: &str) -> Beat {
         holds: Vec::new(),
         unfit: Default::default(),
         vitals: None,
+        watched: None,
     }
 }
 

@@ -38,6 +38,7 @@ fn beat(boot: &str) -> Beat {
         holds: Vec::new(),
         unfit: Default::default(),
         vitals: None,
+        watched: None,
     }
 }
 

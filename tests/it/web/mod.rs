@@ -200,6 +200,7 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let mut config = Config {
+            lifeline: None,
             file: None,
             store: redis.url.clone(),
             coordination: None,

@@ -125,6 +125,7 @@ pub(super) async fn beat_of(server: &Server, name: &str, jobs: &[&str]) {
         holds: Vec::new(),
         unfit: Default::default(),
         vitals: None,
+        watched: None,
     };
     assert!(matches!(server.store().beat(&beat).await.unwrap(), Heard::Welcome { .. }));
 }

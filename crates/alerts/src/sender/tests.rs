@@ -88,7 +88,7 @@ impl Night {
                 (record.run, record.lease) = (None, None);
                 record.crashes += 1;
                 let (exit, end) = (Exit { code: Some(3), signal: None }, RunEnd::Crashed);
-                record.last_exit = Some(LastExit { exit, end, node, at: now });
+                record.last_exit = Some(LastExit { exit, end, node, at: now, early: false });
                 record.given_up = self.gives_up > 0 && record.crashes >= self.gives_up;
                 let wait = (SECOND << (record.crashes - 1).min(6)).min(60 * SECOND);
                 let next = Next { what: NextWhat::Retry, at: StoreTime(now.0 + wait) };

@@ -16,6 +16,7 @@ use soloist_store::feed::Seen;
 use soloist_store::jobs::Jobs as _;
 use soloist_store::journal::Journal as _;
 use soloist_store::leases::Leases as _;
+use soloist_store::nodes::Nodes as _;
 use soloist_view::drill::{DrillView, warning};
 use soloist_view::lists::{Held, Jobs, Runs};
 use soloist_view::people::display_names;
@@ -376,7 +377,13 @@ impl Office {
                 let held = context.store.held().await?;
                 let jobs = context.jobs();
                 let is_job = |name: &_| jobs.iter().any(|job| job.name == *name);
-                let view = |held| HeldLeaseView::of(held, is_job);
+                let nodes = context.store.nodes().await?;
+                let living = nodes.iter().filter(|node| node.is_alive());
+                let watches: Vec<_> =
+                    living.filter_map(|node| node.beat.watched.as_ref()).collect();
+                let is_watched =
+                    |name: &_, token| watches.iter().any(|watched| watched.has(name, token));
+                let view = |held| HeldLeaseView::of(held, is_job, is_watched);
                 Ok(Held { leases: held.iter().map(view).collect(), next_after: None })
             }
             Self::Server(server) => {

@@ -64,46 +64,10 @@ impl LeaseDesk {
         secret: &Secret,
         ending: &Ending,
     ) -> Result<Released, DeskError> {
-        let (record, at) = self.record(&terms.name).await?;
-        let own = secret.owner();
-        let held = record.lease.as_ref();
-        let kept_back = |lease: &&LeaseRecord| lease.owner == own.kept_back();
-        if let Some(lease) = held.filter(kept_back).filter(|lease| lease.token == secret.token) {
-            // The store had forgotten it, and now its holder says that the work is over.
-            self.store()?.release(&terms.name, &lease.owner).await?;
-            self.sightings().gave_back(&terms.name, secret.token);
-            self.call_next(&terms.name).await;
-            return Ok(Released::Yes);
-        }
-        if held.is_some_and(|lease| lease.owner != own || lease.token != secret.token)
-            || record.token > secret.token
-        {
-            return Ok(Released::Another);
-        }
-        if terms.kind_of(secret) == Kind::Program {
-            let mine = held.is_some();
-            self.store()?.release(&terms.name, &own).await?;
-            self.sightings().gave_back(&terms.name, secret.token);
-            self.call_next(&terms.name).await;
-            return Ok(if mine { Released::Yes } else { Released::Nothing });
-        }
-        let run = record.run.as_ref().filter(|run| run.id == secret.run(&terms.name));
-        if run.is_none() && held.is_none() {
-            return Ok(Released::Nothing);
-        }
-        if let Some(error) = &ending.error {
-            let holder = run.map_or_else(NodeName::unknown, |run| run.node.clone());
-            self.say(terms, secret, holder, error).await?;
-        }
-        let ended = ended(terms, secret, &record, run, ending, at);
-        match self.store()?.record_ended(&ended).await {
-            Ok(()) => {
-                self.sightings().gave_back(&terms.name, secret.token);
-                Ok(Released::Yes)
-            }
-            Err(StoreError::Stale { .. }) => Ok(Released::Another),
-            Err(error) => Err(error.into()),
-        }
+        let error = ending.error.iter().flat_map(|error| error.lines());
+        let line = |text: &str| NewLine { stream: Stream::Stderr, text: text.to_owned() };
+        let ended = |record: &JobRecord, now| ended(terms, secret, record, ending, now);
+        close(self, terms, secret, error.map(line).collect(), ended).await
     }
 
     /// The last words of a run.
@@ -112,16 +76,14 @@ impl LeaseDesk {
         terms: &Terms,
         secret: &Secret,
         node: NodeName,
-        error: &str,
+        lines: Vec<NewLine>,
     ) -> Result<(), DeskError> {
-        let lines =
-            error.lines().map(|text| NewLine { stream: Stream::Stderr, text: text.to_owned() });
         let output = Output {
             job: terms.name.clone(),
             token: secret.token,
             run: secret.run(&terms.name),
             node,
-            lines: lines.collect(),
+            lines,
             progress: None,
             heard: false,
         };
@@ -132,15 +94,64 @@ impl LeaseDesk {
     }
 }
 
+/// Ends what was held with `secret`, by what `ended` says of the record; `last_words` are kept with the run. Twice is harmless.
+pub(super) async fn close(
+    desk: &LeaseDesk,
+    terms: &Terms,
+    secret: &Secret,
+    last_words: Vec<NewLine>,
+    ended: impl Fn(&JobRecord, StoreTime) -> Ended,
+) -> Result<Released, DeskError> {
+    let (record, at) = desk.record(&terms.name).await?;
+    let own = secret.owner();
+    let held = record.lease.as_ref();
+    let kept_back = |lease: &&LeaseRecord| lease.owner == own.kept_back();
+    if let Some(lease) = held.filter(kept_back).filter(|lease| lease.token == secret.token) {
+        // The store had forgotten it, and now the work is over.
+        desk.store()?.release(&terms.name, &lease.owner).await?;
+        desk.sightings().gave_back(&terms.name, secret.token);
+        desk.call_next(&terms.name).await;
+        return Ok(Released::Yes);
+    }
+    if held.is_some_and(|lease| lease.owner != own || lease.token != secret.token)
+        || record.token > secret.token
+    {
+        return Ok(Released::Another);
+    }
+    if terms.kind_of(secret) == Kind::Program {
+        let mine = held.is_some();
+        desk.store()?.release(&terms.name, &own).await?;
+        desk.sightings().gave_back(&terms.name, secret.token);
+        desk.call_next(&terms.name).await;
+        return Ok(if mine { Released::Yes } else { Released::Nothing });
+    }
+    let run = record.run.as_ref().filter(|run| run.id == secret.run(&terms.name));
+    if run.is_none() && held.is_none() {
+        return Ok(Released::Nothing);
+    }
+    if !last_words.is_empty() {
+        let holder = run.map_or_else(NodeName::unknown, |run| run.node.clone());
+        desk.say(terms, secret, holder, last_words).await?;
+    }
+    match desk.store()?.record_ended(&ended(&record, at)).await {
+        Ok(()) => {
+            desk.sightings().gave_back(&terms.name, secret.token);
+            Ok(Released::Yes)
+        }
+        Err(StoreError::Stale { .. }) => Ok(Released::Another),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// What the journal is told.
 fn ended(
     terms: &Terms,
     secret: &Secret,
     record: &JobRecord,
-    run: Option<&RunRecord>,
     ending: &Ending,
     now: StoreTime,
 ) -> Ended {
+    let run = record.run.as_ref().filter(|run| run.id == secret.run(&terms.name));
     let (code, end) = match ending.how {
         How::Done => (Some(0), how(terms.job.as_deref(), record, run, true, now)),
         How::Failed => (Some(1), how(terms.job.as_deref(), record, run, false, now)),
@@ -231,14 +242,14 @@ pub(super) async fn close_silent(desk: LeaseDesk) {
                 continue;
             }
             let Some(run) = &seen.record.run else { continue };
-            if let Err(error) = close(&desk, job, run).await {
+            if let Err(error) = close_lost(&desk, job, run).await {
                 tracing::debug!(job = %job.name, %error, "the end of a silent program is not written down yet");
             }
         }
     }
 }
 
-async fn close(desk: &LeaseDesk, job: &JobConfig, run: &RunRecord) -> Result<(), DeskError> {
+async fn close_lost(desk: &LeaseDesk, job: &JobConfig, run: &RunRecord) -> Result<(), DeskError> {
     let (record, _) = desk.record(&job.name).await?;
     let open = record.run.as_ref().is_some_and(|known| known.id == run.id);
     if record.lease.is_some() || !open {

@@ -170,7 +170,11 @@ impl LeaseDesk {
     }
 
     /// The holder of the lease of that secret, as the store has it; `None`: no lease is held under that secret.
-    async fn holder(&self, terms: &Terms, secret: &Secret) -> Result<Option<NodeName>, DeskError> {
+    pub(super) async fn holder(
+        &self,
+        terms: &Terms,
+        secret: &Secret,
+    ) -> Result<Option<NodeName>, DeskError> {
         let (record, _) = self.record(&terms.name).await?;
         let own = secret.owner();
         let mine = |lease: &LeaseRecord| lease.owner == own && lease.token == secret.token;
@@ -290,7 +294,7 @@ impl LeaseDesk {
 }
 
 /// The lease of that secret, as it was last seen.
-fn held<'a>(seen: &'a Seen, secret: &Secret) -> Option<&'a LeaseRecord> {
+pub(super) fn held<'a>(seen: &'a Seen, secret: &Secret) -> Option<&'a LeaseRecord> {
     let lease = seen.record.lease.as_ref()?;
     (lease.token == secret.token && lease.owner == secret.owner()).then_some(lease)
 }

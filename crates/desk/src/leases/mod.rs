@@ -11,6 +11,7 @@
 //! | `usher` | which waiter asks next, and when |
 //! | `keep` | renewals, and when a holder must stop |
 //! | `end` | releases, and the runs of holders that fell silent |
+//! | `watched` | programs on a life line: whose a secret is, what a death ends |
 //! | `forgotten` | which leases this node saw, and whose names it keeps back when the store forgot them |
 //!
 //! Nothing is decided by what is kept here and not in the store: a holder may renew at any node.
@@ -21,12 +22,13 @@ mod keep;
 pub mod secret;
 mod take;
 mod usher;
+mod watched;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 pub use self::end::{Ending, How, Released};
 use self::forgotten::Sightings;
@@ -35,6 +37,7 @@ pub use self::secret::{Kind, Secret, account, seal};
 use self::take::Wish;
 pub use self::take::{Answer, Ask};
 use self::usher::Post;
+pub use self::watched::Death;
 use crate::waiting::{DeskError, Newest, WaitingRoom};
 use soloist_config::{Current, JobConfig};
 use soloist_domain::job::{JobRecord, LeaseRecord};
@@ -43,6 +46,7 @@ use soloist_domain::name::{JobName, NodeName, Owner};
 use soloist_domain::time::StoreTime;
 use soloist_store::feed::{Feed, Seen};
 use soloist_store::jobs::Jobs as _;
+use soloist_store::nodes::Watched;
 use soloist_store::{Store, StoreError};
 
 /// The shortest lease of a program's own name.
@@ -76,6 +80,7 @@ struct Shared {
     seen: Mutex<HashMap<JobName, Token>>,
     /// The leases of programs that this node saw.
     sightings: Mutex<Sightings>,
+    watched: watch::Sender<Option<Watched>>,
 }
 
 /// A name, and what a lease under it is.
@@ -126,6 +131,7 @@ impl LeaseDesk {
             posts: Mutex::default(),
             seen: Mutex::default(),
             sightings: Mutex::default(),
+            watched: watch::Sender::default(),
         };
         let desk = Self { shared: Arc::new(shared) };
         tokio::spawn(end::close_silent(desk.clone()));

@@ -110,14 +110,14 @@ impl RunEnd {
     pub fn is_failure(self) -> bool {
         match self {
             Self::Exited | Self::Stopped => false,
-            Self::Crashed | Self::Lost | Self::Fenced | Self::TimedOut => true,
+            Self::Crashed | Self::Lost | Self::Died | Self::Fenced | Self::TimedOut => true,
         }
     }
 
     /// The lease was taken from its holder.
     #[must_use]
     pub fn is_loss(self) -> bool {
-        matches!(self, Self::Lost | Self::Fenced)
+        matches!(self, Self::Lost | Self::Died | Self::Fenced)
     }
 }
 

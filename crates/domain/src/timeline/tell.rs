@@ -146,7 +146,9 @@ impl Timeline {
             let why = bar.unwrap_or(match end {
                 Some(RunEnd::Exited) => Why::Resting,
                 Some(RunEnd::Crashed | RunEnd::TimedOut) => Why::BackingOff,
-                Some(RunEnd::Lost | RunEnd::Fenced | RunEnd::Stopped) => Why::TakingOver,
+                Some(RunEnd::Lost | RunEnd::Died | RunEnd::Fenced | RunEnd::Stopped) => {
+                    Why::TakingOver
+                }
                 None => Why::Waiting,
             });
             match gaps.last_mut().filter(|last| last.to == from && last.why == why) {

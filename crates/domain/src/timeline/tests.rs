@@ -284,7 +284,7 @@ fn a_timeline_of_before_follows_the_newest_record() {
     assert_eq!((line.spans.len(), line.wants.len()), (0, 1));
     let end = RunEnd::Lost;
     let (exit, node) = (Exit::default(), name("node-a"));
-    record.last_exit = Some(LastExit { exit, end, node, at: StoreTime(3_000) });
+    record.last_exit = Some(LastExit { exit, end, node, at: StoreTime(3_000), early: false });
     record.run = Some(run(2, "node-b", 3_005));
     line.follow(&record, StoreTime(3_010));
     assert_eq!((line.spans[0].to, line.spans[0].end), (StoreTime(3_000), RunEnd::Lost));

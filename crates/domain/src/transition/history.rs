@@ -63,7 +63,7 @@ pub(super) fn close(
     how: Ending,
 ) -> Vec<Write> {
     let Ending { exit, end, processes_killed, silent, at } = how;
-    record.last_exit = Some(LastExit { exit, end, node: entry.node.clone(), at });
+    record.last_exit = Some(LastExit { exit, end, node: entry.node.clone(), at, early: false });
     let ended = Some(at);
     let mut entry = RunEntry { ended, exit, end: Some(end), processes_killed, ..entry };
     let mut writes = Vec::new();

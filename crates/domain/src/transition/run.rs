@@ -9,7 +9,7 @@ use super::history::{Ending, Past, close, close_as_lost};
 use super::participation::over;
 use super::{Job, Now, Write, drill};
 use crate::event::EventKind;
-use crate::job::{Next, NextWhat, RunPhase, RunRecord};
+use crate::job::{Next, NextWhat, RunEnd, RunPhase, RunRecord};
 use crate::journal::{Ended, RunEntry, Started, Then};
 use crate::lease::{Stale, Token};
 use crate::name::NodeName;
@@ -105,6 +105,9 @@ pub fn ended(job: &mut Job, past: &Past, ended: &Ended, now: Now) -> Result<Vec<
     let mut writes = close(&mut job.record, past, entry, how);
     job.give_back(ended.token);
     writes.extend(follow(job, ended.then, now));
+    if let Some(last) = &mut job.record.last_exit {
+        last.early = ended.end == RunEnd::Died && ended.then != Then::Nothing;
+    }
     writes.push(job.publish(EventKind::RunEnded));
     writes.push(job.publish(EventKind::LeaseReleased));
     if ended.then == Then::Done {
@@ -135,7 +138,7 @@ fn follow(job: &mut Job, then: Then, now: Now) -> Vec<Write> {
     job.forgive();
     let (record, at) = (&mut job.record, now.at);
     match then {
-        Then::Nothing => {}
+        Then::Nothing | Then::OnceMore => {}
         Then::Repeat(wait) => record.next = Some(Next { what: NextWhat::Repeat, at: at + wait }),
         Then::Done => return record.participants.drain(..).map(|one| over(one, now)).collect(),
         Then::Retry { crashes, wait } => {

@@ -55,6 +55,7 @@ fn beat(node: &str, boot: &str) -> Beat {
         holds: Vec::new(),
         unfit: Default::default(),
         vitals: None,
+        watched: None,
     }
 }
 

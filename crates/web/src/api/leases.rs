@@ -50,7 +50,10 @@ pub async fn list(web: web::Data<Web>, caller: Caller, request: HttpRequest) -> 
     let Wanted { limit, after } = query(&request)?;
     let limit = clamp(limit, LEASES_AT_ONCE, LEASES_AT_ONCE);
     let held = web.store.held().await?;
-    let view = |held| HeldLeaseView::of(held, |name| web.live.job_named(name.as_str()).is_some());
+    let watches = web.watches();
+    let is_watched = |name: &JobName, token| watches.iter().any(|watched| watched.has(name, token));
+    let is_job = |name: &JobName| web.live.job_named(name.as_str()).is_some();
+    let view = |held| HeldLeaseView::of(held, is_job, is_watched);
     let hidden = web.live.hidden_from(Some(&caller));
     let behind = |name: &str| after.as_ref().is_none_or(|after| name > after.as_str());
     let seen = held.iter().filter(|held| behind(held.name.as_str()));

@@ -51,7 +51,7 @@ pub(super) struct HeldRow {
 }
 
 impl HeldRow {
-    pub(super) fn of(held: &HeldLease, kind: LeaseKind, lang: Language) -> Self {
+    pub(super) fn of(held: &HeldLease, kind: LeaseKind, watched: bool, lang: Language) -> Self {
         let word = match kind {
             LeaseKind::Job => "lease-job",
             LeaseKind::Command => "lease-command",
@@ -60,7 +60,10 @@ impl HeldRow {
         Self {
             name: held.name.to_string(),
             is_job: kind == LeaseKind::Job,
-            kind: say(lang, word, &[]),
+            kind: match watched && kind == LeaseKind::Program {
+                true => say(lang, "lease-program-watched", &[]),
+                false => say(lang, word, &[]),
+            },
             holder: held.lease.node.to_string(),
             since: vec![day_clock(held.lease.since)],
             left: duration(lang, held.lease.expires_in),
@@ -77,7 +80,12 @@ async fn held(web: &Web, caller: &Caller) -> Option<(Vec<HeldRow>, usize)> {
     let hidden = web.live.hidden_from(Some(caller));
     let mut seen = held.iter().filter(|held| !hidden.has(held.name.as_str()));
     let is_job = |name: &JobName| web.live.job_named(name.as_str()).is_some();
-    let row = |held| HeldRow::of(held, HeldLeaseView::of(held, is_job).kind, caller.language);
+    let watches = web.watches();
+    let is_watched = |name: &JobName, token| watches.iter().any(|watched| watched.has(name, token));
+    let row = |held| {
+        let view = HeldLeaseView::of(held, is_job, is_watched);
+        HeldRow::of(held, view.kind, view.watched, caller.language)
+    };
     let rows = seen.by_ref().take(ROWS).map(row).collect();
     Some((rows, seen.count()))
 }
@@ -124,7 +132,12 @@ impl NodeRow {
             None => Piece::Text(text),
         };
         let heard = phrase(lang, "heard-ago", &[("ago", ago)]);
-        let machine = view.vitals.as_ref().map(|vitals| machine(vitals, lang));
+        let mut machine: Vec<_> =
+            view.vitals.iter().flat_map(|vitals| machine(vitals, lang)).collect();
+        if let Some(programs) = view.watched {
+            let args = [("n", Arg::from(i64::from(programs)))];
+            machine.push((say(lang, "node-lifeline", &[]), say(lang, "node-watches", &args)));
+        }
         Self {
             here: view.name == here,
             state,
@@ -134,7 +147,7 @@ impl NodeRow {
             held: Vec::new(),
             drift: Vec::new(),
             // How the machine of a silent node was tells nothing of now.
-            machine: machine.filter(|_| view.alive && !old).unwrap_or_default(),
+            machine: if view.alive && !old { machine } else { Vec::new() },
             view,
         }
     }

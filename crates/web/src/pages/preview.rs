@@ -446,7 +446,8 @@ fn held_rows(lang: Language) -> Vec<HeldRow> {
             expires_in: std::time::Duration::from_millis(4_100),
             ttl: std::time::Duration::from_secs(5),
         };
-        HeldRow::of(&HeldLease { name: name.parse().unwrap(), lease }, kind, lang)
+        let watched = kind == LeaseKind::Program;
+        HeldRow::of(&HeldLease { name: name.parse().unwrap(), lease }, kind, watched, lang)
     };
     vec![
         row("outbound", "node-a", LeaseKind::Job),

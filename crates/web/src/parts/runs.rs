@@ -173,7 +173,7 @@ impl RunRow {
 impl RunRow {
     /// In the words for a run of an external program.
     pub(crate) fn of_a_program(self, lang: Language) -> Self {
-        match self.state == RunEnd::Lost.as_str() {
+        match self.ended == say(lang, "end-lost", &[]) {
             true => Self { ended: say(lang, "end-lost-program", &[]), ..self },
             false => self,
         }
@@ -186,6 +186,7 @@ fn ended(lang: Language, run: &RunEntry) -> String {
         Some(RunEnd::Exited) => say(lang, "end-exited", &[]),
         Some(RunEnd::Stopped) => say(lang, "end-stopped", &[]),
         Some(RunEnd::Lost) => say(lang, "end-lost", &[]),
+        Some(RunEnd::Died) => say(lang, "end-died", &[]),
         Some(RunEnd::Fenced) => say(lang, "end-fenced", &[]),
         Some(RunEnd::TimedOut) => say(lang, "end-timed-out", &[]),
         Some(RunEnd::Crashed) => {

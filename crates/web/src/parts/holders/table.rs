@@ -29,6 +29,7 @@ fn ended(end: RunEnd, voice: Voice) -> String {
         RunEnd::Crashed => voice.by_runner("hold-crashed", "hold-program-failed"),
         RunEnd::Stopped => "end-stopped",
         RunEnd::Lost => "end-lost",
+        RunEnd::Died => "end-died",
         RunEnd::Fenced => "end-fenced",
         RunEnd::TimedOut => "end-timed-out",
     };
