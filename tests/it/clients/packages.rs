@@ -15,7 +15,9 @@ fn every_library_has_the_version_of_the_program() {
         ("python/src/soloist/__init__.py", format!("\n__version__ = \"{version}\"\n")),
         ("node/package.json", format!("\"version\": \"{version}\"")),
         ("node/src/index.js", format!("export const version = \"{version}\"")),
-        ("java/pom.xml", format!("<version>{version}</version>")),
+        ("java/pom.xml", format!("\n  <version>{version}</version>\n")),
+        ("java/soloist-client/pom.xml", format!("\n    <version>{version}</version>\n")),
+        ("java/soloist-spring-boot-starter/pom.xml", format!("\n    <version>{version}</version>\n")),
     ] {
         assert!(text(file).contains(&words), "{file} does not say {words}");
     }
@@ -26,6 +28,7 @@ fn no_library_depends_on_anything() {
     assert!(!text("python/pyproject.toml").contains("dependencies"));
     assert!(!text("node/package.json").contains("ependencies"));
     assert!(!text("java/pom.xml").contains("<dependenc"));
+    assert!(!text("java/soloist-client/pom.xml").contains("<dependenc"));
 }
 
 #[test]
@@ -74,7 +77,7 @@ fn no_library_has_550_lines() {
     for (sources, end) in [
         ("python/src/soloist", ".py"),
         ("node/src", ".js"),
-        ("java/src/main/java/io/soloist/client", ".java"),
+        ("java/soloist-client/src/main/java/io/soloist/client", ".java"),
     ] {
         let files = std::fs::read_dir(clients(sources)).expect("a library").flatten();
         let files = files.filter(|file| file.file_name().to_string_lossy().ends_with(end));
