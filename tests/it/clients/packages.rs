@@ -17,7 +17,10 @@ fn every_library_has_the_version_of_the_program() {
         ("node/src/index.js", format!("export const version = \"{version}\"")),
         ("java/pom.xml", format!("\n  <version>{version}</version>\n")),
         ("java/soloist-client/pom.xml", format!("\n    <version>{version}</version>\n")),
-        ("java/soloist-spring-boot-starter/pom.xml", format!("\n    <version>{version}</version>\n")),
+        (
+            "java/soloist-spring-boot-starter/pom.xml",
+            format!("\n    <version>{version}</version>\n"),
+        ),
     ] {
         assert!(text(file).contains(&words), "{file} does not say {words}");
     }
