@@ -14,6 +14,7 @@ import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.springframework.aop.support.AopUtils;
 import org.springframework.boot.context.properties.bind.Binder;
 import org.springframework.boot.context.properties.source.ConfigurationPropertySources;
 import org.springframework.boot.test.system.CapturedOutput;
@@ -23,6 +24,8 @@ import org.springframework.context.annotation.Scope;
 import org.springframework.core.env.StandardEnvironment;
 import org.springframework.core.env.SystemEnvironmentPropertySource;
 import org.springframework.scheduling.annotation.Async;
+import org.springframework.transaction.annotation.Transactional;
+import org.springframework.transaction.support.TransactionSynchronizationManager;
 
 /** What ends the start, in words, and what does not. */
 @ExtendWith(OutputCaptureExtension.class)
@@ -55,6 +58,30 @@ class StartTest {
 
     static class Many {
         @Bean @Scope("prototype") Shipping shipping() { return new Shipping(); }
+    }
+
+    interface Ships { void ship() throws InterruptedException; }
+
+    static class ByInterface implements Ships {
+        static volatile boolean ran, inTransaction;
+
+        @RunWhileLeader("outbound") @Transactional @Override public void ship() throws InterruptedException {
+            inTransaction = TransactionSynchronizationManager.isActualTransactionActive();
+            ran = true;
+            Thread.sleep(60_000);
+        }
+    }
+
+    static class BesideInterface implements Ships {
+        @Transactional @Override public void ship() {}
+
+        @RunWhileLeader("outbound") public void other() {}
+    }
+
+    static class Final {
+        @Transactional public void write() {}
+
+        @RunWhileLeader("outbound") final void ship() {}
     }
 
     /** What people read when the start has failed. */
@@ -119,6 +146,22 @@ class StartTest {
     @Test void two_methods_with_one_name_are_refused() {
         String words = refused(List.of("soloist.nodes=http://127.0.0.1:1", "soloist.api-token=t"), Shipping.class, Again.class).getMessage();
         assertThat(words).contains("has the name \"outbound\", which another method has, too", "Shipping.ship", "Again.shipToo");
+    }
+
+    @Test void a_proxy_of_an_interface_is_called_by_its_interface() throws Exception {
+        try (FakeSoloist fake = new FakeSoloist(true); var app = Apps.start(fake, List.of("spring.aop.proxy-target-class=false"), ByInterface.class)) {
+            assertThat(AopUtils.isJdkDynamicProxy(app.getBean(Ships.class))).isTrue();
+            Apps.until("it runs", () -> ByInterface.ran);
+            assertThat(ByInterface.inTransaction).isTrue();
+        }
+    }
+
+    @Test void a_method_that_the_proxy_cannot_be_asked_for_is_refused() {
+        List<String> nowhere = List.of("soloist.nodes=http://127.0.0.1:1", "soloist.api-token=t");
+        assertThat(refused(nowhere, Final.class).getMessage()).contains("Final.ship", "it must not be final");
+        var byInterface = new java.util.ArrayList<>(nowhere);
+        byInterface.add("spring.aop.proxy-target-class=false");
+        assertThat(refused(byInterface, BesideInterface.class).getMessage()).contains("BesideInterface.other", "declare the method in an interface of the bean");
     }
 
     @Test void a_bean_of_which_there_are_many_is_refused() {
