@@ -7,6 +7,11 @@ fn text(path: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
+/// As a project names the starter.
+fn starter(version: &str) -> String {
+    format!("<artifactId>soloist-spring-boot-starter</artifactId><version>{version}</version>")
+}
+
 #[test]
 fn every_library_has_the_version_of_the_program() {
     let version = env!("CARGO_PKG_VERSION");
@@ -21,8 +26,16 @@ fn every_library_has_the_version_of_the_program() {
             "java/soloist-spring-boot-starter/pom.xml",
             format!("\n    <version>{version}</version>\n"),
         ),
+        ("java/spring-tests/boot-3.5/pom.xml", format!("\n    <version>{version}</version>\n")),
+        ("java/spring-tests/boot-4.0/pom.xml", format!("\n    <version>{version}</version>\n")),
+        ("../examples/spring-warehouse/pom.xml", starter(version)),
+        ("../docs/embedding.md", starter(version)),
+        ("../docs/embedding.zh.md", starter(version)),
     ] {
-        assert!(text(file).contains(&words), "{file} does not say {words}");
+        let said = text(file);
+        // Of XML that is laid out by lines or stands in one.
+        let in_one: String = said.lines().map(str::trim).collect();
+        assert!(said.contains(&words) || in_one.contains(&words), "{file} does not say {words}");
     }
 }
 

@@ -70,6 +70,22 @@ fn the_starter_holds_on_both_versions_of_spring_boot() {
     }
 }
 
+/// What a newcomer writes, as both pages print it.
+#[test]
+fn from_an_empty_project_to_a_thread_that_runs_once_there_are_twelve_lines_at_most() {
+    for (page, heading) in [
+        ("embedding.md", "\n## In Spring Boot\n"),
+        ("embedding.zh.md", "\n## 在 Spring Boot 里用\n"),
+    ] {
+        let text = std::fs::read_to_string(clients("../docs").join(page)).expect("the page");
+        let way = text.split(heading).nth(1).and_then(|rest| rest.split("\n| ").next());
+        let blocks = way.expect("the way").split("```").skip(1).step_by(2);
+        let lines = blocks.flat_map(|block| block.lines().skip(1));
+        let count = lines.filter(|line| !line.trim().is_empty()).count();
+        assert!((5..=12).contains(&count), "{page}: {count} lines");
+    }
+}
+
 fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("its address").port()

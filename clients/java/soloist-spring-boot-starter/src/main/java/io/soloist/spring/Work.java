@@ -31,7 +31,7 @@ final class Work {
     /** What is held now, and the thread that works under it. */
     private final Map<Hold, Thread> working = new ConcurrentHashMap<>();
     private volatile boolean closing;
-    private AutoCloseable loop;
+    private volatile AutoCloseable loop;
 
     Work(Methods.Found method) {
         this.method = method;
@@ -62,9 +62,10 @@ final class Work {
     void close(Duration grace) throws Exception {
         closing = true;
         for (var each : working.entrySet()) if (endsItself(each.getKey(), each.getValue())) return;
+        AutoCloseable its = loop;
         if (kind == Kind.TASK) daemon("asks tasks of " + name + " to end", () -> {
-            // A task is finished if there is time; else another collector has it at once.
-            if (sleeps(grace.toMillis() * 4 / 5)) working.keySet().forEach(task -> task.stop("closed"));
+            // A task is finished if there is time; else another collector has it at once. A context that was started again has others.
+            if (sleeps(grace.toMillis() * 4 / 5) && loop == its) working.keySet().forEach(task -> task.stop("closed"));
         });
         if (loop != null) loop.close();
     }

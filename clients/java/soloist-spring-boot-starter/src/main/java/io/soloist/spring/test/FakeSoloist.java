@@ -16,16 +16,16 @@ import org.springframework.boot.json.JsonParserFactory;
  * A node that is none: for tests of an application, which is the leader at once or when the test says so. It speaks the calls that the library makes, on
  * loopback, and forgets everything. No store, no clock, no second program: it proves nothing about Soloist.
  *
- * <p>May be used by any thread. Everything that waits, waits for 10 s at most.
+ * <p>May be used by any thread. Everything that waits, waits for 30 s at most.
  */
 public final class FakeSoloist implements AutoCloseable {
-    private static final long TTL = 10_000, PATIENCE = 10_000;
+    private static final long TTL = 10_000, PATIENCE = 30_000;
 
     private final HttpServer server;
     private final boolean leader;
     private final Map<String, Boolean> wanted = new HashMap<>();
     private final Map<String, Long> held = new HashMap<>();
-    private final Map<String, String> ends = new HashMap<>();
+    private final Map<String, String> ends = new HashMap<>(), holders = new HashMap<>();
     private final Map<String, List<String>> lines = new HashMap<>();
     private final Map<String, Deque<Map<String, Object>>> tasks = new HashMap<>();
     private final Map<String, Integer> asked = new TreeMap<>();
@@ -67,6 +67,9 @@ public final class FakeSoloist implements AutoCloseable {
     /** The fencing token under which it is held. */
     public synchronized long token(String name) { return held.getOrDefault(name, 0L); }
 
+    /** Who holds it now, by the name of the process. */
+    public synchronized String holder(String name) { return held.containsKey(name) ? holders.get(name) : null; }
+
     /** Forgets who has it: the next renewal is refused, as when the store was lost. */
     public synchronized void forget(String name) { held.remove(name); }
 
@@ -102,7 +105,7 @@ public final class FakeSoloist implements AutoCloseable {
         long end = System.nanoTime() + PATIENCE * 1_000_000;
         while (!is.getAsBoolean()) {
             long left = (end - System.nanoTime()) / 1_000_000;
-            if (left <= 0) throw new AssertionError("waited 10 s in vain until " + what);
+            if (left <= 0) throw new AssertionError("waited 30 s in vain until " + what);
             pause(Math.min(left, 20));
         }
     }
@@ -159,6 +162,7 @@ public final class FakeSoloist implements AutoCloseable {
         while (!isFree(name) && System.nanoTime() < end && !closed) pause(20);
         if (!isFree(name)) return new Answer(200, map("name", name, "reason", held.containsKey(name) ? "busy" : "not_wanted", "holder", null, "retry_in_ms", 200, "ahead", 0));
         held.put(name, ++token);
+        holders.put(name, "" + ask.getOrDefault("holder", ask.get("worker")));
         return new Answer(200, grant(name));
     }
 

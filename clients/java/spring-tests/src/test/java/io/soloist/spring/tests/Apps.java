@@ -33,9 +33,9 @@ final class Apps {
     }
 
     static void until(String what, BooleanSupplier is) throws InterruptedException {
-        long end = System.nanoTime() + 10_000_000_000L;
+        long end = System.nanoTime() + 30_000_000_000L;
         while (!is.getAsBoolean()) {
-            if (System.nanoTime() > end) throw new AssertionError("waited 10 s in vain until " + what);
+            if (System.nanoTime() > end) throw new AssertionError("waited 30 s in vain until " + what);
             Thread.sleep(5);
         }
     }

@@ -35,7 +35,7 @@ class ExitTest {
 
     private static int ended(Process process) throws Exception {
         try {
-            assertThat(process.waitFor(10, TimeUnit.SECONDS)).isTrue();
+            assertThat(process.waitFor(30, TimeUnit.SECONDS)).isTrue();
             return process.exitValue();
         } finally { process.destroyForcibly(); }
     }

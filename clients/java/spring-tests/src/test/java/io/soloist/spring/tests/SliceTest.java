@@ -29,7 +29,7 @@ class SliceTest {
     @Autowired ApplicationContext context;
 
     @Test void the_test_is_the_leader_at_once() throws Exception {
-        assertThat(shipping.shipped.await(10, TimeUnit.SECONDS)).isTrue();
+        assertThat(shipping.shipped.await(30, TimeUnit.SECONDS)).isTrue();
         soloist.standBy("outbound");
         soloist.awaitFree("outbound");
         assertThat(context.containsBean("dataSource")).isFalse();

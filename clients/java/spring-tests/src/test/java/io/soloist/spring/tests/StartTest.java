@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.soloist.client.Hold;
 import io.soloist.spring.Collect;
+import io.soloist.spring.OptionsCustomizer;
 import io.soloist.spring.RunWhileLeader;
 import io.soloist.spring.SoloistProperties;
 import io.soloist.spring.SoloistRunner;
@@ -172,6 +173,24 @@ class StartTest {
         assertThat(refused(List.of(), Shipping.class).getMessage()).contains("soloist.nodes");
         assertThat(refused(List.of("soloist.nodes=http://127.0.0.1:1"), Shipping.class).getMessage()).contains("soloist.api-token");
         assertThat(refused(List.of("soloist.nodes=http://127.0.0.1:1", "soloist.api-token=two words"), Shipping.class).getMessage()).contains("not valid");
+    }
+
+    static class Renames {
+        @Bean OptionsCustomizer customizer() { return (name, options) -> options.name += "-" + name + "-" + options.ttl.toSeconds(); }
+    }
+
+    @Test void the_holder_has_the_name_of_the_properties_and_a_bean_may_change_the_options() {
+        try (FakeSoloist fake = new FakeSoloist(true); var app = Apps.start(fake, List.of("soloist.holder=shop-1", "soloist.ttl=30s"), Shipping.class, Renames.class)) {
+            fake.awaitHeld("outbound");
+            assertThat(fake.holder("outbound")).isEqualTo("shop-1-outbound-30");
+            assertThat(app.isActive()).isTrue();
+        }
+    }
+
+    @Test void methods_of_beans_that_are_made_late_run_too() throws Exception {
+        try (FakeSoloist fake = new FakeSoloist(true); var app = Apps.start(fake, List.of("spring.main.lazy-initialization=true"), Shipping.class)) {
+            Apps.until("it runs", () -> app.getBean(Shipping.class).ran);
+        }
     }
 
     @Test void an_application_without_a_method_needs_no_nodes() {
