@@ -183,6 +183,7 @@ last-known-on = last known on { $node }
 last-known = last known: { $state }
 exit-code = exit { $n }
 exit-signal = killed by signal { $n }
+exit-died = its process died
 exit-none = could not be started
 exit-timed-out = timed out
 exit-runtime = timed out after { $limit }: max_runtime

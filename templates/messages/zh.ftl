@@ -179,6 +179,7 @@ last-known-on = 最后所知在 { $node } 上
 last-known = 最后所知：{ $state }
 exit-code = 退出码 { $n }
 exit-signal = 被信号 { $n } 终止
+exit-died = 进程已退出
 exit-none = 无法启动
 exit-timed-out = 超时
 exit-runtime = 运行超过 { $limit }（max_runtime），超时

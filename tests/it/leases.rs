@@ -83,10 +83,14 @@ async fn what_soloist_run_holds_is_listed_while_it_runs_and_not_after() {
     let table = ground.must(&["lease", "list"]);
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let lines: Vec<_> = table.lines().map(words).collect();
-    assert_eq!(lines[0], ["NAME", "KIND", "HOLDER", "TOKEN", "SINCE", "LEFT"], "{table}");
+    assert_eq!(
+        lines[0],
+        ["NAME", "KIND", "HOLDER", "TOKEN", "SINCE", "LEFT", "WATCHED"],
+        "{table}"
+    );
     let token = held["leases"][0]["token"].to_string();
     assert_eq!(lines[1][..4], [DEPLOY[0], DEPLOY[1], DEPLOY[2], &token], "{table}");
-    assert_eq!((lines.len(), lines[1].len()), (2, 7), "SINCE is two words: {table}");
+    assert_eq!((lines.len(), lines[1].len()), (2, 8), "SINCE is two words: {table}");
 
     deploy.stop();
     assert_eq!(api.get("/api/v1/leases").await, json!({"leases": []}));

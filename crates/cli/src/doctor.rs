@@ -44,6 +44,7 @@ pub(super) async fn doctor(examined: Examination, args: &ListArgs) -> Result<(),
             findings.extend(commands(config, &examined));
             findings.extend(store(config).await);
             findings.extend(descriptors(config));
+            findings.extend(super::lifeline::of_a_node(config));
         }
         Err(_) => findings.push(Finding::warn(
             "store",

@@ -17,6 +17,7 @@ mod failure;
 pub mod fence;
 mod init;
 mod leases;
+mod lifeline;
 mod logs;
 mod look;
 mod manual;
@@ -151,7 +152,7 @@ Docker restart policy) starts it again. Refused when the job is not running, is 
     /// Look at configuration, store, machine and cluster, and say what to do
     #[command(after_help = "\
 Exit code 0 when nothing is bad, else 1. Warnings do not count. A store out of reach is one finding among others.")]
-    Doctor(ListArgs),
+    Doctor(DoctorArgs),
     /// List the nodes
     Nodes(ListArgs),
     /// Empty a node and keep it empty: its jobs are handed over
@@ -269,6 +270,16 @@ pub struct ListArgs {
     /// Print JSON instead of a table
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[expect(missing_docs, reason = "doc comments here are help texts")]
+pub struct DoctorArgs {
+    #[command(flatten)]
+    pub list: ListArgs,
+    /// Say only whether a program that this user starts would be watched at this socket. It needs no configuration
+    #[arg(long, value_name = "PATH")]
+    pub lifeline: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -605,12 +616,15 @@ pub fn typed(version: &'static str) -> Cli {
     Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
-/// Carries out what needs no store and no checked configuration: `init`, `ping`, `completions`, `man`; `None`: it is none of these.
+/// Carries out what needs no store and no checked configuration: `init`, `ping`, `completions`, `man`, `doctor --lifeline`; `None`: it is none of these.
 #[must_use]
 pub fn at_hand(cli: &Cli, command: &Command, env: Environment<'_>) -> Option<Result<(), Failure>> {
     match command {
         Command::Init(args) => Some(init::init(cli, args, env)),
         Command::Ping(args) => Some(ping::ping(cli, args, env)),
+        Command::Doctor(DoctorArgs { list, lifeline: Some(path) }) => {
+            Some(doctor::finish(lifeline::as_a_program(path), list.json))
+        }
         Command::Completions { shell } => Some(manual::completions(*shell)),
         Command::Man(args) => Some(manual::man(args)),
         _ => None,
@@ -624,7 +638,7 @@ pub fn at_hand(cli: &Cli, command: &Command, env: Environment<'_>) -> Option<Res
 pub async fn act(command: Command, examined: Examination) -> Result<(), Failure> {
     match command {
         Command::Check => check::check(examined),
-        Command::Doctor(args) => doctor::doctor(examined, &args).await,
+        Command::Doctor(args) => doctor::doctor(examined, &args.list).await,
         Command::Store(command) => store::act(examined, command).await,
         Command::Audit(AuditArgs { verify: Some(file), since_hash, .. }) => {
             audit::check(&file, since_hash.as_deref())
@@ -649,7 +663,7 @@ pub async fn act_by_server(command: Command, access: Access) -> Result<(), Failu
     }
     let client = Client::new(access)?;
     match command {
-        Command::Doctor(args) => outside::doctor(&client, &args).await,
+        Command::Doctor(args) => outside::doctor(&client, &args.list).await,
         command => carry_out(command, &Office::Server(Server { client })).await,
     }
 }

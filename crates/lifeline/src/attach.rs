@@ -37,7 +37,7 @@ pub(super) async fn attach(
         }
         // Who no longer listens behind the file, or there is none.
         let old_kernel =
-            cfg!(debug_assertions) && std::env::var_os("SOLOIST_LIFELINE_OLD_KERNEL").is_some();
+            cfg!(debug_assertions) && std::env::var_os("LIFELINE_OF_AN_OLD_KERNEL").is_some();
         start(&Watching { path: path.clone(), old_kernel })?;
         let line =
             Blocking::connect(&path).map_err(|error| format!("{}: {error}", path.display()))?;

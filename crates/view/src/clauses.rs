@@ -74,8 +74,10 @@ impl Scene<'_> {
 
     /// How the newest run ended: as [`Self::exit`], or for which limit it was stopped.
     pub(super) fn last_exit(&self, last: &LastExit) -> Piece {
-        if last.end != RunEnd::TimedOut {
-            return self.exit(last.exit);
+        match last.end {
+            RunEnd::TimedOut => {}
+            RunEnd::Died => return Piece::Text(say(self.lang, "exit-died", &[])),
+            _ => return self.exit(last.exit),
         }
         let length = |limit| Piece::Text(exactly(self.lang, limit));
         let timed = |id, limit| {

@@ -152,3 +152,39 @@ async fn a_node_that_ends_in_order_leaves_its_programs_watched() {
     program.kill();
     site.until_free("ship").await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_says_whether_a_program_is_watched() {
+    let mut site = Site::new("");
+    let doctor = |words: &[&str]| {
+        let output = site.ground.run(&[&["doctor"], words].concat());
+        (output.status.success(), String::from_utf8(output.stdout).expect("UTF-8"))
+    };
+    let path = site.socket();
+    let here = path.to_str().expect("UTF-8");
+    let (good, said) = doctor(&["--lifeline", here]);
+    assert!(good && said.contains("a program of this user is watched"), "{said}");
+    let (_, said) = doctor(&[]);
+    assert!(said.contains("life line      serves") || said.contains("life line"), "{said}");
+    let (good, said) = doctor(&["--lifeline", &format!("{here}.not")]);
+    assert!(
+        !good && said.contains("is not watched") && said.contains("soloist-programs"),
+        "{said}"
+    );
+    // As a program's user, who can read no configuration.
+    let output = std::process::Command::new(crate::support::node::SOLOIST)
+        .args(["doctor", "--lifeline", here])
+        .current_dir("/")
+        .env_clear()
+        .output()
+        .expect("soloist starts");
+    assert!(output.status.success(), "{output:?}");
+    let (mut program, _) = site.program();
+    site.node.kill();
+    let said = site.ground.run(&["doctor", "--lifeline", here]).stdout;
+    assert!(String::from_utf8_lossy(&said).contains("no node is there now"));
+    let said = site.ground.run(&["doctor"]).stdout;
+    assert!(String::from_utf8_lossy(&said).contains("waits for a node"));
+    program.kill();
+    site.restart();
+}

@@ -54,9 +54,16 @@ for told in sys.stdin:
     answer = None
     if "connect" in ask:
         line = socket.socket(socket.AF_UNIX)
-        line.connect(ask["connect"])
-        lines.append((line, bytearray()))
-        answer = len(lines) - 1
+        try:
+            line.connect(ask["connect"])
+            lines.append((line, bytearray()))
+            answer = len(lines) - 1
+        except PermissionError:
+            answer = "refused"
+    elif "become" in ask:
+        os.setgroups([])
+        os.setgid(ask["become"])
+        os.setuid(ask["become"])
     elif "say" in ask:
         send(number, json.dumps(ask["say"]).encode() + b"\n")
         answer = read(number)

@@ -30,20 +30,8 @@ pub(super) struct Program {
 
 impl Program {
     pub(super) fn start() -> Self {
-        Self::by(Command::new("python3"))
-    }
-
-    /// As another user.
-    pub(super) fn of(uid: u32) -> Self {
-        let mut command = Command::new("setpriv");
-        let id = uid.to_string();
-        command.args(["--reuid", &id, "--regid", &id, "--clear-groups", "python3"]);
-        Self::by(command)
-    }
-
-    pub(super) fn by(mut command: Command) -> Self {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/lifeline/program.py");
-        let mut process = command
+        let mut process = Command::new("python3")
             .arg(script)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -137,7 +125,8 @@ impl Site {
             let mut answer = String::new();
             BufReader::new(line).read_line(&mut answer).ok()?;
             let answer: Value = serde_json::from_str(&answer).ok()?;
-            (answer["ok"] == true && answer["why"].is_null()).then_some(())
+            let knows = !answer["why"].as_str().unwrap_or_default().contains("is not checked yet");
+            (answer["ok"] == true && knows).then_some(())
         });
     }
 

@@ -178,15 +178,10 @@ async fn another_user_is_watched_as_far_as_the_kernel_allows() {
     let site = Site::new("");
     let open = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(site.ground.path(""), open).expect("ours");
-    let refused = std::process::Command::new("setpriv")
-        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "python3", "-c"])
-        .arg("import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])")
-        .arg(site.socket())
-        .output()
-        .expect("setpriv");
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("PermissionError"), "{refused:?}");
+    let mut program = Program::start();
+    program.tell(&json!({"become": nobody::UID}));
+    assert_eq!(program.tell(&json!({"connect": site.socket()})), "refused");
     std::os::unix::fs::chown(site.socket(), None, Some(nobody::UID)).expect("root may");
-    let mut program = Program::of(nobody::UID);
     let line = program.connect(&site.socket());
     let said = program.say(line, &json!({"auth": site.token}));
     assert_eq!((&said["kill"], &said["release"]), (&true.into(), &true.into()), "{said}");

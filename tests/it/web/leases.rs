@@ -67,7 +67,7 @@ async fn everything_held_is_listed_by_name_to_whoever_may_look(on: On) {
     ]
     .map(|(name, kind, node, (token, since))| {
         json!({"name": name, "kind": kind, "holder": node, "node": node, "token": token.0,
-                "since": iso(since), "expires_in_ms": null})
+                "since": iso(since), "expires_in_ms": null, "watched": true})
     });
     assert_eq!(answer["leases"], json!(expected));
     let path = "/api/v1/jobs/outbound/hold";

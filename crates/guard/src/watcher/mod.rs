@@ -63,6 +63,7 @@ const TELL_EVERY: Duration = Duration::from_millis(200);
 const IDLE_FOR: Duration = Duration::from_secs(10);
 /// A death is kept for a node so long beyond the instant by which the work had to be over.
 const DEATHS_KEPT: Duration = Duration::from_secs(60);
+const FOREIGN: &str = "this process is in another pid namespace than the watcher: share it (shareProcessNamespace), or go on without a life line";
 const NO_NODE: &str = "no node is here now";
 /// Most connections. Who has not said who it is goes first.
 const MOST_LINES: usize = 1_024;
@@ -359,6 +360,18 @@ impl Watcher {
         let knows = matches!(line.role, Role::Program { .. });
         if let Some(node) = said.node {
             self.take_over(id, &node);
+        } else if said.doctor {
+            let spared = match self.lines.get_mut(&id).map(|line| (line.pid, line.find_process())) {
+                Some((0, _)) => Some(FOREIGN.to_owned()),
+                Some((_, Err(why))) => Some(why.to_owned()),
+                _ => self.lines.get(&id).and_then(spared),
+            };
+            let node = self.node.and_then(|node| self.lines.get(&node)).map(Connection::called);
+            self.say(
+                id,
+                json!({"ok": true, "kill": spared.is_none(), "why": spared, "node": node}),
+            );
+            self.refused(id);
         } else if let Some(token) = said.auth {
             self.authenticate(id, token, said.overrun.as_deref() == Some("leave"));
         } else if !knows {
@@ -382,9 +395,8 @@ impl Watcher {
     fn authenticate(&mut self, id: u64, token: String, leave: bool) {
         let Some(line) = self.lines.get_mut(&id) else { return };
         if line.pid == 0 {
-            let why = "this process is in another pid namespace than the watcher: share it (shareProcessNamespace), or go on without a life line";
             line.role = Role::Program { token: token.clone(), checked: false, release: false };
-            self.say(id, json!({"ok": true, "kill": false, "release": false, "why": why}));
+            self.say(id, json!({"ok": true, "kill": false, "release": false, "why": FOREIGN}));
             return;
         }
         if let Err(why) = line.find_process() {
@@ -394,16 +406,7 @@ impl Watcher {
         line.role =
             Role::Program { token: token.clone(), checked: false, release: !line.must_say_again() };
         let Some(process) = line.process() else { return };
-        let spared = match kernel::may_signal(process) {
-            _ if leave => Some("overrun = leave".to_owned()),
-            Ok(()) => None,
-            Err(error) => Some(format!(
-                "process {} of user {} cannot be signalled by the watcher, user {} ({error}): let both be of one user, or give the node CAP_KILL",
-                line.pid,
-                line.uid,
-                Uid::effective()
-            )),
-        };
+        let spared = if leave { Some("overrun = leave".to_owned()) } else { spared(line) };
         let Ok(process) = process.try_clone() else {
             self.refuse(id, "the watcher has no file descriptor left");
             return;
@@ -748,6 +751,15 @@ impl Watcher {
             self.close(id);
         }
     }
+}
+
+/// Why the process of this connection cannot be killed; `None`: it can.
+fn spared(line: &Connection) -> Option<String> {
+    let error = kernel::may_signal(line.process()?).err()?;
+    let (pid, uid, own) = (line.pid, line.uid, Uid::effective());
+    Some(format!(
+        "process {pid} of user {uid} cannot be signalled by the watcher, user {own} ({error}): let both be of one user, or give the node CAP_KILL"
+    ))
 }
 
 fn dead(id: u64, death: &Death) -> ToNode {

@@ -26,6 +26,8 @@ pub(super) struct Line {
     pub(super) until_ns: Option<u64>,
     pub(super) release: Option<bool>,
     pub(super) end: Option<String>,
+    /// `soloist doctor` asks how it would be watched.
+    pub(super) doctor: bool,
     /// A node takes this watcher.
     pub(super) node: Option<String>,
 }
