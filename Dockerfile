@@ -28,7 +28,7 @@ RUN apt-get update \
     && apt-get install -y --no-install-recommends tini tzdata \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/*-old /var/lib/dpkg/*-old /var/log/apt /var/log/*.log \
     && useradd --system --uid 10001 --user-group --home-dir /srv/soloist --shell /usr/sbin/nologin soloist \
-    && install -d -o soloist -g root -m 2770 /srv/soloist/data /srv/soloist/examples/outbound/state /var/lib/outbound
+    && install -d -o soloist -g root -m 2770 /srv/soloist/data /srv/soloist/examples/outbound/state /var/lib/outbound /run/soloist
 COPY --from=build /soloist /usr/local/bin/soloist
 # The authorities alone: their package brings OpenSSL with it, 9 MB that nothing here uses.
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
@@ -40,7 +40,8 @@ WORKDIR /srv/soloist
 # By number: `runAsNonRoot` of Kubernetes reads no names.
 USER 10001:10001
 # Beyond the container's own loopback, or no port could be published. Put TLS in front of it.
-ENV SOLOIST_LISTEN=0.0.0.0:8080 HOME=/srv/soloist
+# Programs in the same pod are watched there, if the directory can be written: docs/lifeline.md.
+ENV SOLOIST_LISTEN=0.0.0.0:8080 SOLOIST_LIFELINE=/run/soloist/lifeline.sock HOME=/srv/soloist
 EXPOSE 8080
 # Nothing else is written besides /tmp: the root may be read-only (--read-only --tmpfs /tmp).
 VOLUME ["/srv/soloist/data", "/var/lib/outbound"]

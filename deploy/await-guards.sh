@@ -1,8 +1,8 @@
 #!/bin/sh
 # Waits until the guards of this unit have given their leases back, at most ten seconds. For ExecStop and ExecStopPost.
 #
-# With KillMode=mixed systemd kills everything that is left as soon as the node is gone. After a crash guards are then still at
-# work for some milliseconds; killed in it, they could give no lease back, and other nodes would wait for it to run out.
+# After a crash guards are still at work for some milliseconds; killed in it, they could give no lease back, and other nodes would wait for
+# it to run out. What is left when all have had their time is killed, as with KillMode=mixed, but not the watcher of programs.
 # systemd runs ExecStop after a crash, but not after the watchdog has aborted the node: that is for ExecStopPost.
 set -u
 
@@ -34,3 +34,14 @@ end=$(($(date +%s) + 10))
 while [ -n "$(guards)" ] && [ "$(date +%s)" -lt "$end" ]; do
     sleep 0.1
 done
+
+# systemd says what came of the service to ExecStopPost alone. Without a cgroup of its own nobody knows what is the unit's.
+case ${SERVICE_RESULT:-}:$own in
+    :*) exit 0 ;;
+    *:*/.control) ;;
+    *) exit 0 ;;
+esac
+find "$top" -name cgroup.procs -not -path "$top/.control/*" -exec cat {} + 2>/dev/null | while read -r pid; do
+    grep -qsa '^soloist watcher of ' "/proc/$pid/cmdline" || kill -9 "$pid" 2>/dev/null
+done
+exit 0

@@ -24,6 +24,7 @@ fn the_package_holds_what_the_unit_and_its_scripts_name() {
         ("usr/bin/soloist", "target/package/soloist"),
         ("usr/lib/systemd/system/soloist.service", "deploy/soloist.service"),
         ("usr/lib/soloist/await-guards.sh", "deploy/await-guards.sh"),
+        ("usr/share/doc/soloist/examples/kill.conf", "deploy/soloist.service.kill.conf"),
         ("etc/soloist/soloist.toml", "deploy/soloist.conf"),
     ] {
         assert_eq!(assets.get(place).map(|(source, _)| source.as_str()), Some(source), "{place}");

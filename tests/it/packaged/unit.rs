@@ -23,7 +23,9 @@ fn only(unit: &str, key: &str) -> String {
 fn the_unit_gives_guards_and_scripts_the_time_they_need() {
     let unit = text("deploy/soloist.service");
     assert_eq!(only(&unit, "Type"), "notify");
-    assert_eq!(only(&unit, "KillMode"), "mixed");
+    // The watcher of programs, and its socket, outlive a restart.
+    assert_eq!(only(&unit, "KillMode"), "process");
+    assert_eq!(only(&unit, "RuntimeDirectoryPreserve"), "yes");
     assert_eq!(only(&unit, "Restart"), "on-failure");
     let seconds = |key| only(&unit, key).parse::<u64>().expect("seconds");
     // The packaged configuration, and ten seconds more for the rest of the node.
@@ -51,7 +53,8 @@ fn the_unit_takes_away_only_what_guards_do_without() {
     assert_eq!(only(&unit, "CapabilityBoundingSet"), "");
     // What the drop-in for root gives back was taken by the unit.
     let root = text("deploy/soloist.service.root.conf");
-    for line in root.lines().filter(|line| line.contains('=') && !line.starts_with('#')) {
+    let kill = text("deploy/soloist.service.kill.conf");
+    for line in root.lines().chain(kill.lines()).filter(|line| line.contains('=') && !line.starts_with('#')) {
         let (key, value) = line.split_once('=').expect("a setting");
         assert_ne!(values(&unit, key), [value], "{key} says what the unit says");
         assert!(!values(&unit, key).is_empty(), "{key} is not in the unit");
