@@ -184,6 +184,7 @@ pub static ROUTES: &[Route] = &[
     Route::get("/api/v1/leases", Login, || web::to(api::leases::list)),
     Route::post("/api/v1/leases/{name}", Collector, || web::to(api::leases::post)),
     Route::post("/api/v1/leases/{name}/renew", Collector, || web::to(api::leases::renew)),
+    Route::post("/api/v1/renewals", Collector, || web::to(api::leases::renew_all)).large(),
     Route::post("/api/v1/leases/{name}/release", Account, || web::to(api::leases::release)),
     Route::get("/api/v1/alerts", Login, || web::to(api::alerts::list)),
     Route::put("/api/v1/alerts/{alert}/mute", Operator, || web::to(api::alerts::mute)),

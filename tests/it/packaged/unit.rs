@@ -54,7 +54,9 @@ fn the_unit_takes_away_only_what_guards_do_without() {
     // What the drop-in for root gives back was taken by the unit.
     let root = text("deploy/soloist.service.root.conf");
     let kill = text("deploy/soloist.service.kill.conf");
-    for line in root.lines().chain(kill.lines()).filter(|line| line.contains('=') && !line.starts_with('#')) {
+    for line in
+        root.lines().chain(kill.lines()).filter(|line| line.contains('=') && !line.starts_with('#'))
+    {
         let (key, value) = line.split_once('=').expect("a setting");
         assert_ne!(values(&unit, key), [value], "{key} says what the unit says");
         assert!(!values(&unit, key).is_empty(), "{key} is not in the unit");

@@ -166,6 +166,8 @@ on_every_store! {
     a_lease_under_which_nothing_was_begun_is_no_crash_and_no_success
     a_silent_holder_is_passed_over_when_its_lease_is_over
     a_lease_is_renewed_at_any_node
+    many_leases_are_renewed_in_one_call_and_each_is_answered_for_itself
+    renewals_wait_until_one_of_them_must_end
     a_renewal_extends_by_what_was_granted_whatever_its_node_is_told_by_now
     a_lease_is_for_those_who_may_hold_it
     what_is_wrong_with_a_request_is_named
@@ -499,6 +501,78 @@ async fn a_renewal_extends_by_what_was_granted_whatever_its_node_is_told_by_now(
     assert_eq!(status, StatusCode::BAD_REQUEST, "{answer}");
     assert_eq!(granted(&there, "mine", "shop-b", "3").await["ttl_ms"], 2_000);
     drop(other);
+}
+
+/// Renews all of them in one call; one answer each.
+async fn renew_all(api: &Api, leases: &[Value], wait_ms: u64) -> Vec<Value> {
+    let one = |lease: &Value| json!({"name": lease["name"], "secret": lease["secret"], "lines": ["a line"]});
+    let leases: Vec<Value> = leases.iter().map(one).collect();
+    let body = json!({"wait_ms": wait_ms, "leases": leases});
+    let (status, answer) = api.call(Method::POST, "/api/v1/renewals", Some(body)).await;
+    assert_eq!(status, StatusCode::OK, "{answer}");
+    let answers = ANSWERS.get_or_init(|| Answers::new(&describe()));
+    assert_eq!(answers.problem("post", "/api/v1/renewals", 200, &answer), None, "{answer}");
+    answer["leases"].as_array().unwrap().clone()
+}
+
+async fn many_leases_are_renewed_in_one_call_and_each_is_answered_for_itself(on: On) {
+    let (server, api) = open(on).await;
+    let (_other, there) = beside(&server, &api).await;
+    api.switch("thread", true).await;
+    let mut leases = vec![granted(&api, "thread", "one", "1").await];
+    for name in ["a", "b", "c"] {
+        leases.push(granted(&api, name, "one", "1").await);
+    }
+    released(&api, &leases[2], json!({})).await;
+    let next = granted(&api, "b", "two", "2").await;
+    leases.push(json!({"name": "a", "secret": "nonsense"}));
+    leases.push(json!({"name": "no such: name", "secret": leases[1]["secret"]}));
+    let begun = clock::boot();
+    // At any node, and at once: some of them are over.
+    let answers = renew_all(&there, &leases, 10_000).await;
+    assert!(clock::boot().since(begun) < Duration::from_secs(5), "nobody waits for what is over");
+    let names: Vec<_> = answers.iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["thread", "a", "b", "c", "a", "no such: name"]);
+    for nth in [0, 1, 3] {
+        assert_eq!(answers[nth]["stop"], json!(null), "{}", answers[nth]);
+        assert_eq!(answers[nth]["expires_in_ms"], leases[nth]["expires_in_ms"]);
+    }
+    for (nth, status, detail) in
+        [(2, 409, "over or another's"), (4, 409, "not the secret"), (5, 404, "name")]
+    {
+        assert_eq!(answers[nth]["status"], status, "{}", answers[nth]);
+        assert!(answers[nth]["detail"].as_str().unwrap().contains(detail), "{}", answers[nth]);
+    }
+    assert_eq!(renew(&api, &next, json!({})).await.0, StatusCode::OK, "the next goes on");
+    let log = api.get("/api/v1/jobs/thread/log").await.to_string();
+    assert!(log.contains("a line"), "{log}");
+}
+
+async fn renewals_wait_until_one_of_them_must_end(on: On) {
+    let (_server, api) = open(on).await;
+    api.switch("thread", true).await;
+    let leases = [granted(&api, "thread", "one", "1").await, granted(&api, "a", "one", "1").await];
+    let waits = renew_all(&api, &leases, 1_600);
+    let off = async {
+        api.switch("thread", false).await;
+    };
+    let (answers, ()) = tokio::join!(waits, off);
+    assert_eq!(answers[0]["stop"]["why"], "off", "{answers:?}");
+    assert_eq!(answers[1]["stop"], json!(null), "{answers:?}");
+    assert_eq!(renew_all(&api, &[], 0).await, Vec::<Value>::new());
+    for body in [
+        json!({"leases": vec![json!({"name": "a", "secret": "x"}); 1_001]}),
+        json!({"leases": [{"name": "a"}]}),
+        json!({"leases": [], "wait_ms": 30_001}),
+        json!({}),
+    ] {
+        let (status, answer) = api.call(Method::POST, "/api/v1/renewals", Some(body)).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{answer}");
+    }
+    // A thousand at once.
+    let many: Vec<Value> = (0..1_000).map(|_| leases[1].clone()).collect();
+    let answers = renew_all(&api, &many, 0).await;
+    assert!(answers.iter().all(|one| one["expires_in_ms"].is_u64()), "{:?}", answers[0]);
 }
 
 async fn a_lease_is_for_those_who_may_hold_it(on: On) {

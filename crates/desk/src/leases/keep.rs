@@ -1,4 +1,4 @@
-//! Renewals of a program's lease, and when its holder must stop.
+//! Renewals of programs' leases, and when a holder must stop.
 //!
 //! A renewal extends the lease when it arrives. Then it waits, as long as the program wants, for a reason to stop. So the program is told
 //! at once and polls nothing. After a holder was told to stop, its lease is extended until its grace is over and no longer: then it runs
@@ -28,8 +28,6 @@ const GRACE: Duration = Duration::from_secs(2);
 /// What a holder sends.
 #[derive(Debug, Clone, Default)]
 pub struct Renewal {
-    /// How long to wait for a reason to stop.
-    pub wait: Duration,
     /// How far it is.
     pub progress: Option<Progress>,
     /// What it says.
@@ -57,6 +55,14 @@ pub enum Renewed {
     },
     /// The lease is over, or another's.
     Over,
+}
+
+/// What is known of a lease that is to be extended.
+enum Known {
+    Holder(NodeName),
+    Answered(Answer),
+    /// The store must be asked.
+    Unread,
 }
 
 /// Why a holder must stop; `None`: it need not.
@@ -87,8 +93,20 @@ fn reason(terms: &Terms, secret: &Secret, seen: Option<&Seen>, now: Boot) -> Opt
     matches!(run.phase, RunPhase::Stopping { .. }).then_some("off")
 }
 
+/// A lease that is renewed.
+pub struct Holding {
+    /// On which terms.
+    pub terms: Terms,
+    /// Granted with it.
+    pub secret: Secret,
+    /// What its holder sends.
+    pub renewal: Renewal,
+}
+
+type Answer = Result<Renewed, DeskError>;
+
 impl LeaseDesk {
-    /// Extends a lease, keeps what its holder says, and answers as soon as the holder must stop or has waited long enough.
+    /// As [`Self::renew_all`], of one lease.
     ///
     /// # Errors
     /// [`DeskError`]: then it is not known whether the lease was extended.
@@ -97,46 +115,42 @@ impl LeaseDesk {
         terms: &Terms,
         secret: &Secret,
         renewal: Renewal,
-    ) -> Result<Renewed, DeskError> {
+        wait: Duration,
+    ) -> Answer {
+        let (terms, secret) = (terms.clone(), secret.clone());
+        let answers = self.renew_all(vec![Holding { terms, secret, renewal }], wait).await;
+        answers.into_iter().next().unwrap_or(Ok(Renewed::Over))
+    }
+
+    /// Extends leases, keeps what their holders say, and answers as soon as one of them must stop or is over, or when all have waited long
+    /// enough: one answer each, in order. An error says that it is not known whether that lease was extended.
+    pub async fn renew_all(&self, mut all: Vec<Holding>, wait: Duration) -> Vec<Answer> {
         let mut changes = self.shared.feed.subscribe();
         // A program that waits for longer would come too late with its next renewal.
-        let deadline = clock::boot() + renewal.wait.min(terms.timing.ttl / 3);
-        let mut holder = None;
-        if let Some(seen) = self.seen(&terms.name)
-            && let Some(lease) = held(&seen, secret)
-        {
-            holder = Some(lease.node.clone());
-            if let Some(over) = self.grace_over(terms, secret, &seen, lease) {
-                return Ok(over);
-            }
-        }
-        let holder = match holder {
-            Some(holder) => holder,
-            None => match self.holder(terms, secret).await? {
-                Some(holder) => holder,
-                None => return Ok(Renewed::Over),
-            },
-        };
-        if !self.extend(terms, secret, &holder).await? {
-            return Ok(Renewed::Over);
-        }
-        if terms.job.is_some() && !self.report(terms, secret, &holder, renewal).await? {
-            return Ok(Renewed::Over);
-        }
-        let expires_in = terms.timing.ttl;
+        let shortest = all.iter().map(|one| one.terms.timing.ttl / 3).min().unwrap_or_default();
+        let deadline = clock::boot() + wait.min(shortest);
+        let mut answers = self.extend_all(&mut all).await;
         let mut closing = self.shared.room.closing();
         loop {
             let now = clock::boot();
-            let terms = self.as_now(terms);
-            let seen = self.seen(&terms.name);
-            let seen = seen.filter(|seen| held(seen, secret).is_some());
-            if let Some(why) = reason(&terms, secret, seen.as_ref(), now) {
-                let within = self.stopping(&terms, secret, seen.as_ref()).await?;
-                return Ok(Renewed::Kept { expires_in, stop: Some(Stop { why, within }) });
+            let mut ends = Duration::MAX;
+            for (one, answer) in all.iter().zip(&mut answers) {
+                let Ok(Renewed::Kept { stop: stop @ None, .. }) = answer else { continue };
+                let terms = self.as_now(&one.terms);
+                let seen = self.seen(&terms.name);
+                let seen = seen.filter(|seen| held(seen, &one.secret).is_some());
+                if let Some(why) = reason(&terms, &one.secret, seen.as_ref(), now) {
+                    match self.stopping(&terms, &one.secret, seen.as_ref()).await {
+                        Ok(within) => *stop = Some(Stop { why, within }),
+                        Err(error) => *answer = Err(error),
+                    }
+                }
+                ends = ends.min(ends_in(&terms, seen.as_ref(), now));
             }
-            let (patience, ends) = (left(deadline), ends_in(&terms, seen.as_ref(), now));
-            if patience.is_zero() || *closing.borrow() {
-                return Ok(Renewed::Kept { expires_in, stop: None });
+            let patience = left(deadline);
+            let goes_on = |one: &Answer| matches!(one, Ok(Renewed::Kept { stop: None, .. }));
+            if patience.is_zero() || *closing.borrow() || !answers.iter().all(goes_on) {
+                return answers;
             }
             let over = sleep(patience.min(ends));
             tokio::pin!(over);
@@ -144,17 +158,124 @@ impl LeaseDesk {
                 tokio::select! {
                     () = &mut over => break,
                     change = changes.recv() => match change {
-                        Ok(Change::Job(changed)) if changed == terms.name => break,
+                        Ok(Change::Job(changed)) if all.iter().any(|one| one.terms.name == changed) => break,
                         Ok(Change::Resynced) | Err(broadcast::error::RecvError::Lagged(_)) => break,
                         Ok(_) => {}
-                        Err(broadcast::error::RecvError::Closed) => {
-                            return Ok(Renewed::Kept { expires_in, stop: None });
-                        }
+                        Err(broadcast::error::RecvError::Closed) => return answers,
                     },
                     _ = closing.wait_for(|closing| *closing) => break,
                 }
             }
         }
+    }
+
+    /// Extends all of them by one call, and keeps what was said.
+    async fn extend_all(&self, all: &mut [Holding]) -> Vec<Answer> {
+        let mut holders: Vec<_> = all.iter().map(|one| self.known(one)).collect();
+        let unknown = all.iter().zip(&holders).filter(|(_, known)| matches!(known, Known::Unread));
+        let unknown: Vec<JobName> = unknown.map(|(one, _)| one.terms.name.clone()).collect();
+        let read = match unknown.as_slice() {
+            [] => Ok(Vec::new()),
+            names => self.records(names).await,
+        };
+        for (one, known) in all.iter().zip(&mut holders) {
+            if matches!(known, Known::Unread) {
+                *known = match &read {
+                    Ok(records) => {
+                        let record = records.iter().find(|record| record.name == one.terms.name);
+                        let lease = record.and_then(|record| record.lease.as_ref());
+                        let mine = lease.filter(|lease| is_of(lease, &one.secret));
+                        mine.map_or(Known::Answered(Ok(Renewed::Over)), |lease| {
+                            Known::Holder(lease.node.clone())
+                        })
+                    }
+                    Err(error) => Known::Answered(Err(error.clone())),
+                };
+            }
+        }
+        let mut renewals = Vec::new();
+        for (one, known) in all.iter().zip(&holders) {
+            if let Known::Holder(holder) = known {
+                renewals.push(self.renewal(one, holder));
+            }
+        }
+        let kept = match self.store() {
+            _ if renewals.is_empty() => Ok(Vec::new()),
+            Ok(store) => store.renew(&renewals).await.map_err(DeskError::from),
+            Err(error) => Err(error),
+        };
+        let mut renewed = renewals.iter().zip(kept.iter().flatten());
+        let mut answers = Vec::with_capacity(all.len());
+        for (one, known) in all.iter_mut().zip(holders) {
+            answers.push(match known {
+                Known::Answered(answer) => answer,
+                Known::Holder(holder) => match (&kept, renewed.next()) {
+                    (Err(error), _) => Err(error.clone()),
+                    (_, Some((renewal, leases::Renewed::Kept { forgot, .. }))) => {
+                        self.go_on(one, &holder, renewal, *forgot).await
+                    }
+                    _ => Ok(Renewed::Over),
+                },
+                Known::Unread => Ok(Renewed::Over),
+            });
+        }
+        answers
+    }
+
+    /// What is known of a lease without a look at the store.
+    fn known(&self, one: &Holding) -> Known {
+        let Holding { terms, secret, .. } = one;
+        let Some(seen) = self.seen(&terms.name) else { return Known::Unread };
+        let Some(lease) = held(&seen, secret) else { return Known::Unread };
+        match self.grace_over(terms, secret, &seen, lease) {
+            Some(over) => Known::Answered(Ok(over)),
+            None => Known::Holder(lease.node.clone()),
+        }
+    }
+
+    fn renewal(&self, one: &Holding, holder: &NodeName) -> leases::Renewal {
+        let Holding { terms, secret, .. } = one;
+        let boot = clock::boot();
+        let now = self.shared.feed.store_time(boot).or_else(|| self.shared.feed.store_now());
+        // Before the first word of the store's clock: then the token says the instant of the grant, and nothing is later.
+        let now = now.unwrap_or(StoreTime(i64::MAX));
+        leases::Renewal {
+            job: terms.name.clone(),
+            owner: secret.owner(),
+            node: holder.clone(),
+            token: secret.token,
+            ttl: terms.timing.ttl,
+            since: secret.since(now, boot),
+            run: (terms.kind_of(secret) == Kind::Job).then(|| secret.run(&terms.name)),
+        }
+    }
+
+    /// After the store has extended the lease.
+    async fn go_on(
+        &self,
+        one: &mut Holding,
+        holder: &NodeName,
+        renewal: &leases::Renewal,
+        forgot: bool,
+    ) -> Answer {
+        let Holding { terms, secret, renewal: said } = one;
+        self.saw(&terms.name, secret.token);
+        let lease = terms.lease(&secret.owner(), holder, secret.token);
+        self.sightings().saw(&terms.name, &lease, 0, clock::boot());
+        if let (true, Some(run)) = (forgot, renewal.run.clone()) {
+            let (job, node) = (terms.name.clone(), holder.clone());
+            let began = renewal.since;
+            let started = Started { job, token: secret.token, run, node, pid: 0, began };
+            match self.store()?.record_started(&started).await {
+                Ok(_) => {}
+                Err(StoreError::Stale { .. }) => return Ok(Renewed::Over),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if terms.job.is_some() && !self.report(terms, secret, holder, std::mem::take(said)).await? {
+            return Ok(Renewed::Over);
+        }
+        Ok(Renewed::Kept { expires_in: terms.timing.ttl, stop: None })
     }
 
     /// The same, with the job as it is configured now.
@@ -169,56 +290,14 @@ impl LeaseDesk {
         self.shared.config.get().jobs.iter().any(|job| job.name == *name)
     }
 
-    /// The holder of the lease of that secret, as the store has it; `None`: no lease is held under that secret.
-    pub(super) async fn holder(
+    /// Whether the store has the lease under that secret.
+    pub(super) async fn is_holder(
         &self,
         terms: &Terms,
         secret: &Secret,
-    ) -> Result<Option<NodeName>, DeskError> {
-        let (record, _) = self.record(&terms.name).await?;
-        let own = secret.owner();
-        let mine = |lease: &LeaseRecord| lease.owner == own && lease.token == secret.token;
-        Ok(record.lease.filter(mine).map(|lease| lease.node))
-    }
-
-    /// Extends the lease; whether it is the holder's still.
-    async fn extend(
-        &self,
-        terms: &Terms,
-        secret: &Secret,
-        holder: &NodeName,
     ) -> Result<bool, DeskError> {
-        let store = self.store()?;
-        let boot = clock::boot();
-        let now = self.shared.feed.store_time(boot).or_else(|| self.shared.feed.store_now());
-        // Before the first word of the store's clock: then the token says the instant of the grant, and nothing is later.
-        let now = now.unwrap_or(StoreTime(i64::MAX));
-        let since = secret.since(now, boot);
-        let run = (terms.kind_of(secret) == Kind::Job).then(|| secret.run(&terms.name));
-        let renewal = leases::Renewal {
-            job: terms.name.clone(),
-            owner: secret.owner(),
-            node: holder.clone(),
-            token: secret.token,
-            ttl: terms.timing.ttl,
-            since,
-            run: run.clone(),
-        };
-        let answer = store.renew(std::slice::from_ref(&renewal)).await?.into_iter().next();
-        let Some(leases::Renewed::Kept { forgot, .. }) = answer else { return Ok(false) };
-        self.saw(&terms.name, secret.token);
-        let lease = terms.lease(&secret.owner(), holder, secret.token);
-        self.sightings().saw(&terms.name, &lease, 0, clock::boot());
-        if let (true, Some(run)) = (forgot, run) {
-            let (job, node) = (terms.name.clone(), holder.clone());
-            let started = Started { job, token: secret.token, run, node, pid: 0, began: since };
-            match store.record_started(&started).await {
-                Ok(_) => {}
-                Err(StoreError::Stale { .. }) => return Ok(false),
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(true)
+        let (record, _) = self.record(&terms.name).await?;
+        Ok(record.lease.is_some_and(|lease| is_of(&lease, secret)))
     }
 
     /// Keeps what a holder says; whether it is the newest.
@@ -229,7 +308,7 @@ impl LeaseDesk {
         holder: &NodeName,
         renewal: Renewal,
     ) -> Result<bool, DeskError> {
-        let Renewal { progress, lines, .. } = renewal;
+        let Renewal { progress, lines } = renewal;
         if progress.is_none() && lines.is_empty() {
             return Ok(true);
         }
@@ -295,8 +374,11 @@ impl LeaseDesk {
 
 /// The lease of that secret, as it was last seen.
 pub(super) fn held<'a>(seen: &'a Seen, secret: &Secret) -> Option<&'a LeaseRecord> {
-    let lease = seen.record.lease.as_ref()?;
-    (lease.token == secret.token && lease.owner == secret.owner()).then_some(lease)
+    seen.record.lease.as_ref().filter(|lease| is_of(lease, secret))
+}
+
+fn is_of(lease: &LeaseRecord, secret: &Secret) -> bool {
+    lease.token == secret.token && lease.owner == secret.owner()
 }
 
 /// When the run will have lasted as long as it may.

@@ -32,7 +32,7 @@ use tokio::sync::{Semaphore, watch};
 
 pub use self::end::{Ending, How, Released};
 use self::forgotten::Sightings;
-pub use self::keep::{Renewal, Renewed};
+pub use self::keep::{Holding, Renewal, Renewed, Stop};
 pub use self::secret::{Kind, Secret, account, seal};
 use self::take::Wish;
 pub use self::take::{Answer, Ask};
@@ -148,7 +148,12 @@ impl LeaseDesk {
         self.shared.feed.job(name)
     }
 
-    /// The record of any name, as the store has it now, and its clock.
+    /// The records of any names, as the store has them now.
+    async fn records(&self, names: &[JobName]) -> Result<Vec<JobRecord>, DeskError> {
+        Ok(self.store()?.snapshot(names).await?.jobs)
+    }
+
+    /// The same of one, with the store's clock.
     async fn record(&self, name: &JobName) -> Result<(JobRecord, StoreTime), DeskError> {
         let snapshot = self.store()?.snapshot(std::slice::from_ref(name)).await?;
         let record = snapshot.jobs.into_iter().next();

@@ -42,7 +42,7 @@ impl LeaseDesk {
         if self.seen(&terms.name).is_some_and(|seen| held(&seen, secret).is_some()) {
             return Ok(true);
         }
-        Ok(self.holder(terms, secret).await?.is_some())
+        self.is_holder(terms, secret).await
     }
 
     /// Gives back the lease of a process that is dead, as the kernel says. The next may begin at once, unless programs die one after

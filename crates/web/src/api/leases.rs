@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::web::{self, Bytes};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::{HttpRequest, HttpResponse, ResponseError as _};
 use serde::{Deserialize, Serialize};
 
 use super::handing::handed;
@@ -13,7 +13,7 @@ use crate::Web;
 use crate::auth::Caller;
 use crate::error::WebError;
 use soloist_config::JobConfig;
-use soloist_desk::leases::{self, Ask, Renewal, Renewed, Secret, Terms};
+use soloist_desk::leases::{self, Ask, Holding, Renewal, Renewed, Secret, Terms};
 use soloist_domain::job::Progress;
 use soloist_domain::lease::Timing;
 use soloist_domain::name::{JobName, NodeName, RequestId};
@@ -26,6 +26,9 @@ use soloist_view::{mended, whole};
 
 /// Most lines in one renewal.
 const LINES_AT_ONCE: usize = 500;
+
+/// Most leases in one call of renewals.
+const RENEWALS_AT_ONCE: usize = 1_000;
 
 /// Most leases in one answer.
 const LEASES_AT_ONCE: usize = 1_000;
@@ -172,6 +175,10 @@ fn secret_of(text: &str) -> Result<Secret, WebError> {
 }
 
 fn over(name: &JobName) -> WebError {
+    over_named(name.as_str())
+}
+
+fn over_named(name: &str) -> WebError {
     WebError::Conflict {
         detail: format!(
             "the lease {name} is over or another's: end the work at once, and ask for it again with a new request_id"
@@ -295,10 +302,12 @@ pub struct KeptLease {
     pub stop: Option<StopNow>,
 }
 
-fn said(body: &mut RenewBody) -> Result<Renewal, WebError> {
-    let wait =
-        patience(body.wait_ms).map_err(|problem| WebError::bad(format!("wait_ms: {problem}")))?;
-    let lines = body.lines.take().unwrap_or_default();
+fn waits(wait_ms: Option<u64>) -> Result<Duration, WebError> {
+    patience(wait_ms).map_err(|problem| WebError::bad(format!("wait_ms: {problem}")))
+}
+
+fn said(progress: Option<ProgressBody>, lines: Option<Vec<String>>) -> Result<Renewal, WebError> {
+    let lines = lines.unwrap_or_default();
     if lines.len() > LINES_AT_ONCE {
         return Err(WebError::bad(
             "lines: at most 500 at a time: send the others with the next renewal",
@@ -309,10 +318,10 @@ fn said(body: &mut RenewBody) -> Result<Renewal, WebError> {
         NewLine::cut(Stream::Stdout, text, false)
     };
     let lines = lines.iter().flat_map(|text| text.split('\n')).map(line).collect();
-    let progress = body.progress.take().map(|ProgressBody { done, total, note }| {
+    let progress = progress.map(|ProgressBody { done, total, note }| {
         Progress::new(done, total, note.as_deref().unwrap_or_default())
     });
-    Ok(Renewal { wait, progress, lines })
+    Ok(Renewal { progress, lines })
 }
 
 /// The terms of a lease that its holder gives back: who has the secret may, whatever else it may not do (any more).
@@ -332,18 +341,135 @@ pub async fn renew(
     name: web::Path<String>,
     body: Bytes,
 ) -> Answer<KeptLease> {
-    let mut body: RenewBody = read(&body)?;
-    let secret = secret_of(&body.secret)?;
-    // As for a grant: who may hold it no more does not keep it either.
-    let terms = granted(allowed(&web, &caller, &name)?, &secret)?;
-    let renewal = said(&mut body)?;
-    match web.leases.renew(&terms, &secret, renewal).await? {
-        Renewed::Kept { expires_in, stop } => answer(KeptLease {
-            expires_in_ms: ms(expires_in),
-            stop: stop.map(|stop| StopNow { why: stop.why, within_ms: ms(stop.within) }),
-        }),
+    let RenewBody { secret, wait_ms, progress, lines } = read(&body)?;
+    let wait = waits(wait_ms)?;
+    let holding = holding(&web, &caller, &name, &secret, said(progress, lines)?)?;
+    let Holding { terms, secret, renewal } = holding;
+    match web.leases.renew(&terms, &secret, renewal, wait).await? {
+        Renewed::Kept { expires_in, stop } => answer(kept(expires_in, stop)),
         Renewed::Over => Err(over(&terms.name)),
     }
+}
+
+fn kept(expires_in: Duration, stop: Option<leases::Stop>) -> KeptLease {
+    KeptLease {
+        expires_in_ms: ms(expires_in),
+        stop: stop.map(|stop| StopNow { why: stop.why, within_ms: ms(stop.within) }),
+    }
+}
+
+/// A lease that is to be extended. As for a grant: who may hold it no more does not keep it either.
+fn holding(
+    web: &Web,
+    caller: &Caller,
+    name: &str,
+    secret: &str,
+    renewal: Renewal,
+) -> Result<Holding, WebError> {
+    let secret = secret_of(secret)?;
+    let terms = granted(allowed(web, caller, name)?, &secret)?;
+    Ok(Holding { terms, secret, renewal })
+}
+
+/// One of several renewals.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OneRenewal {
+    /// Of the lease.
+    #[schema(example = "outbound")]
+    pub name: String,
+    /// As granted.
+    pub secret: String,
+    /// For the lease of a job: moves its progress bar.
+    pub progress: Option<ProgressBody>,
+    /// For the lease of a job: lines of output, at most 500 at a time; one longer than 4 KiB is cut.
+    #[serde(default, deserialize_with = "mended::lines")]
+    #[schema(max_items = 500)]
+    pub lines: Option<Vec<String>>,
+}
+
+/// Renewals of one program.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RenewalsBody {
+    /// How long to wait for a reason to stop any of them; they are extended before.
+    #[schema(default = 0, minimum = 0, maximum = 30_000)]
+    #[serde(default, deserialize_with = "whole::optional")]
+    pub wait_ms: Option<u64>,
+    /// At most 1,000.
+    #[schema(max_items = 1_000)]
+    pub leases: Vec<OneRenewal>,
+}
+
+/// What became of one renewal.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(untagged)]
+#[expect(missing_docs, reason = "what is inside says it")]
+pub enum OneAnswer {
+    Kept {
+        name: String,
+        #[serde(flatten)]
+        #[schema(inline)]
+        kept: KeptLease,
+    },
+    /// As `renew` of this lease alone would have answered.
+    Refused { name: String, status: u16, detail: String },
+}
+
+/// What became of renewals, in their order.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct RenewalsAnswer {
+    /// One for each.
+    pub leases: Vec<OneAnswer>,
+}
+
+/// Extends many leases as `renew` extends each, in one call: answered after `wait_ms`, or as soon as one of them must end or is over.
+#[utoipa::path(post, path = "/api/v1/renewals", tag = "leases", operation_id = "renew_leases",
+    request_body = RenewalsBody,
+    responses((status = 200, description = "What became of each.", body = RenewalsAnswer)))]
+pub async fn renew_all(web: web::Data<Web>, caller: Caller, body: Bytes) -> Answer<RenewalsAnswer> {
+    let body: RenewalsBody = read(&body)?;
+    if body.leases.len() > RENEWALS_AT_ONCE {
+        return Err(WebError::bad(
+            "leases: at most 1000 at a time: send the others in another call",
+        ));
+    }
+    let wait = waits(body.wait_ms)?;
+    let (mut names, mut refused, mut held) = (Vec::new(), Vec::new(), Vec::new());
+    for OneRenewal { name, secret, progress, lines } in body.leases {
+        let renewal = said(progress, lines);
+        let one = renewal.and_then(|renewal| holding(&web, &caller, &name, &secret, renewal));
+        names.push(name);
+        refused.push(match one {
+            Ok(one) => {
+                held.push(one);
+                None
+            }
+            Err(error) => Some(error),
+        });
+    }
+    // Who is told that one of them is over waits no longer for the others.
+    let wait = if refused.iter().all(Option::is_none) { wait } else { Duration::ZERO };
+    let mut renewed = web.leases.renew_all(held, wait).await.into_iter();
+    let leases = names.into_iter().zip(refused).map(|(name, refused)| {
+        let answer = match refused {
+            Some(error) => Err(error),
+            None => match renewed.next() {
+                Some(Ok(Renewed::Kept { expires_in, stop })) => Ok(kept(expires_in, stop)),
+                Some(Err(error)) => Err(error.into()),
+                Some(Ok(Renewed::Over)) | None => Err(over_named(&name)),
+            },
+        };
+        match answer {
+            Ok(kept) => OneAnswer::Kept { name, kept },
+            Err(error) => OneAnswer::Refused {
+                name,
+                status: error.status_code().as_u16(),
+                detail: error.to_string(),
+            },
+        }
+    });
+    answer(RenewalsAnswer { leases: leases.collect() })
 }
 
 /// How the work ended.
