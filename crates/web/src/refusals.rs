@@ -89,6 +89,7 @@ const TABLE: &[(&str, &[Refusal], &[Refusal])] = &[
     ("list_leases", QUERY, &[]),
     ("take_lease", BODY, &[NO_LEASE, NOT_YOURS]),
     ("renew_lease", BODY, &[NO_LEASE, LEASE_OVER]),
+    ("renew_leases", BODY, &[]),
     ("release_lease", BODY, &[NO_LEASE, LEASE_OVER]),
     ("list_alerts", PLAIN, &[]),
     ("mute_alert", BODY, &[NO_ALERT]),
