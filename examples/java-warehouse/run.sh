@@ -46,7 +46,7 @@ trap finish EXIT
 trap 'exit 130' INT TERM
 
 mkdir -p -- "$state/classes"
-javac -d "$state/classes" "$root"/clients/java/src/main/java/io/soloist/client/*.java "$here"/*.java || fail "the service does not compile"
+javac -d "$state/classes" "$root"/clients/java/soloist-client/src/main/java/io/soloist/client/*.java "$here"/*.java || fail "the service does not compile"
 cp -- "$here/soloist.toml" "$state/soloist.toml"
 soloist() { "$program" --config "$state/soloist.toml" "$@"; }
 

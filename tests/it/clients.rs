@@ -12,6 +12,7 @@
 //! | `live.rs` | what is followed, also when a node dies |
 //! | `faults.rs` | random faults over all libraries, from a seed |
 //! | `embedding.rs` | what `docs/embedding.md` prints, and the example of the warehouse |
+//! | `spring.rs` | the starter on Spring Boot 3.5 and 4.0, and the example of the warehouse with it |
 //! | `packages.rs` | versions and contents of the packages |
 
 mod dispatch;
@@ -24,4 +25,5 @@ mod leases;
 mod live;
 mod packages;
 mod proxy;
+mod spring;
 mod witness;

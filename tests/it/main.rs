@@ -27,6 +27,7 @@ mod lacking;
 mod leases;
 mod letters;
 mod lifecycle;
+mod lifeline;
 mod limits;
 mod live_examples;
 mod load;

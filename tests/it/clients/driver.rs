@@ -47,13 +47,13 @@ fn java() -> &'static Path {
     CLASSES.get_or_init(|| {
         let classes =
             Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("java-{}", std::process::id()));
-        let library = clients("java/src/main/java/io/soloist/client");
+        let library = clients("java/soloist-client/src/main/java/io/soloist/client");
         let sources = std::fs::read_dir(library).expect("the library").flatten();
         let output = Command::new("javac")
             .args(["-Xlint:all", "-Werror", "--release", "17", "-d"])
             .arg(&classes)
             .args(sources.map(|entry| entry.path()))
-            .arg(clients("java/tests/Driver.java"))
+            .arg(clients("java/soloist-client/tests/Driver.java"))
             .output()
             .expect("javac: install default-jdk-headless");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

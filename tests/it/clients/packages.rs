@@ -7,6 +7,11 @@ fn text(path: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
+/// As a project names the starter.
+fn starter(version: &str) -> String {
+    format!("<artifactId>soloist-spring-boot-starter</artifactId><version>{version}</version>")
+}
+
 #[test]
 fn every_library_has_the_version_of_the_program() {
     let version = env!("CARGO_PKG_VERSION");
@@ -15,9 +20,22 @@ fn every_library_has_the_version_of_the_program() {
         ("python/src/soloist/__init__.py", format!("\n__version__ = \"{version}\"\n")),
         ("node/package.json", format!("\"version\": \"{version}\"")),
         ("node/src/index.js", format!("export const version = \"{version}\"")),
-        ("java/pom.xml", format!("<version>{version}</version>")),
+        ("java/pom.xml", format!("\n  <version>{version}</version>\n")),
+        ("java/soloist-client/pom.xml", format!("\n    <version>{version}</version>\n")),
+        (
+            "java/soloist-spring-boot-starter/pom.xml",
+            format!("\n    <version>{version}</version>\n"),
+        ),
+        ("java/spring-tests/boot-3.5/pom.xml", format!("\n    <version>{version}</version>\n")),
+        ("java/spring-tests/boot-4.0/pom.xml", format!("\n    <version>{version}</version>\n")),
+        ("../examples/spring-warehouse/pom.xml", starter(version)),
+        ("../docs/embedding.md", starter(version)),
+        ("../docs/embedding.zh.md", starter(version)),
     ] {
-        assert!(text(file).contains(&words), "{file} does not say {words}");
+        let said = text(file);
+        // Of XML that is laid out by lines or stands in one.
+        let in_one: String = said.lines().map(str::trim).collect();
+        assert!(said.contains(&words) || in_one.contains(&words), "{file} does not say {words}");
     }
 }
 
@@ -26,6 +44,7 @@ fn no_library_depends_on_anything() {
     assert!(!text("python/pyproject.toml").contains("dependencies"));
     assert!(!text("node/package.json").contains("ependencies"));
     assert!(!text("java/pom.xml").contains("<dependenc"));
+    assert!(!text("java/soloist-client/pom.xml").contains("<dependenc"));
 }
 
 #[test]
@@ -74,7 +93,7 @@ fn no_library_has_550_lines() {
     for (sources, end) in [
         ("python/src/soloist", ".py"),
         ("node/src", ".js"),
-        ("java/src/main/java/io/soloist/client", ".java"),
+        ("java/soloist-client/src/main/java/io/soloist/client", ".java"),
     ] {
         let files = std::fs::read_dir(clients(sources)).expect("a library").flatten();
         let files = files.filter(|file| file.file_name().to_string_lossy().ends_with(end));

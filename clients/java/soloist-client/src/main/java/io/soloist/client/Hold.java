@@ -104,6 +104,9 @@ public abstract class Hold {
      */
     public void check() { if (stopping()) throw new Stopped(reason()); }
 
+    /** Asks the work to end, as a node does: its thread is interrupted, and it is given until the deadline. May be called by any thread. */
+    public void stop(String why) { interrupt(why, NEVER); }
+
     /** Asks the work to end. Before it begins that is not kept: an order to stop that is still true comes again. */
     void interrupt(String why, double within) {
         synchronized (telling) {
