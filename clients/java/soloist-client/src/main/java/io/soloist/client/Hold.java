@@ -26,9 +26,10 @@ public abstract class Hold {
      * Clocks may run 1 % apart. A wait of the system stands still with a suspended machine: so the clocks are read
      * each tick. The last chance is what the work has when it could not be told before the deadline, as after a
      * pause. The process begins to end so long ahead of the deadline, and nobody is told later than soon before it. So long before
-     * the watcher kills is the deadline of what is watched.
+     * the watcher kills is the deadline of what is watched, less for a short lease: a JVM that halts waits 300 ms for threads in native code,
+     * such as any that waits for a socket, while no thread does anything more.
      */
-    private static final double TRUST = 0.99, TICK = 100, LAST_CHANCE = 100, AHEAD = 20, SOON = 150, BEFORE_KILL = 50;
+    private static final double TRUST = 0.99, TICK = 100, LAST_CHANCE = 100, AHEAD = 20, SOON = 150, BEFORE_KILL = 400;
     /**
      * One long poll, and for its answer: a node that is paused hides a grant no longer. So long a renewal may wait at
      * the node for an order to stop. A comment comes every 15 s on the live stream: one that is silent for longer is
@@ -139,7 +140,7 @@ public abstract class Hold {
     void ended() { }
 
     /** The watcher kills so long before the end of the lease: the work is over before. */
-    void arm(double before) { margin = before + BEFORE_KILL; }
+    void arm(double before) { margin = before + Math.min(BEFORE_KILL, Math.max(50, length / 25)); }
 
     /** The deadline, by what a node said. */
     private void hear(Map<String, Object> answer, Instant since) {
