@@ -7,6 +7,7 @@
 //! | `witness.rs` | no act under an older token after one under a newer, by the boot clock |
 //! | `leases.rs` | what other locks got wrong, one test each |
 //! | `laws.rs` | logs that hang, answers of no node or without end, forked children, halves of surrogate pairs |
+//! | `lifeline.rs` | the life line, which each library uses by itself |
 //! | `jobs.rs` | jobs that a program runs: switched on and off, their output and history |
 //! | `dispatch.rs` | tasks and turns |
 //! | `live.rs` | what is followed, also when a node dies |
@@ -22,6 +23,7 @@ mod faults;
 mod jobs;
 mod laws;
 mod leases;
+mod lifeline;
 mod live;
 mod packages;
 mod proxy;

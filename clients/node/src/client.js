@@ -10,6 +10,7 @@
 import { randomUUID } from "node:crypto";
 import { Worker } from "node:worker_threads";
 import { exit, lastWords } from "./end.js";
+import * as life from "./life.js";
 import { between, cut, frames, has, instant, Line, listed, Nodes, Refused, since, sleep, SoloistError, span, text, Unreachable, whole } from "./line.js";
 
 // As `soloist run` when its lease was lost.
@@ -20,8 +21,9 @@ const TRUST = 0.99;
 // TICK: a timer stands still with a suspended machine, so the clocks are read this often. LAST_CHANCE: what the work has when it
 // could not be told before the deadline, as after a pause.
 const [TICK, LAST_CHANCE] = [100, 100];
-// So long before the deadline the process begins to end. SOON: nobody is told later than this.
-const [AHEAD, SOON] = [50, 150];
+// So long before the deadline the process begins to end. SOON: nobody is told later than this. BEFORE_KILL: so long before the watcher kills is the
+// deadline of what is watched.
+const [AHEAD, SOON, BEFORE_KILL] = [50, 150, 50];
 // One long poll, and for its answer: a node that is paused hides a grant no longer. POLL: so long a renewal may wait at the node for an
 // order to stop.
 const [WAIT, SLACK, POLL] = [10_000, 2000, 1500];
@@ -64,7 +66,7 @@ export class Dead extends Error {}
 export class Hold {
   constructor(nodes, what, path, { grace = 1000, onOverrun = "exit" } = {}) {
     Object.assign(this, { nodes, what, path, grace, onOverrun, reason: undefined });
-    Object.assign(this, { _token: 0, _length: 0, _from: instant(), _stopBy: Infinity, _toldAt: undefined, _lost: false });
+    Object.assign(this, { _token: 0, _length: 0, _margin: 0, _from: instant(), _stopBy: Infinity, _toldAt: undefined, _lost: false });
     [this._stopping, this._ended] = [new AbortController(), new AbortController()];
     this._line = new Line(nodes, this._ended.signal);
     this._shared = new BigInt64Array(new SharedArrayBuffer(32)).fill(FAR);
@@ -75,7 +77,7 @@ export class Hold {
 
   get signal() { return this._stopping.signal; }
 
-  get remaining() { return this._lost ? 0 : Math.max(0, this._length * TRUST - since(this._from)); }
+  get remaining() { return this._lost ? 0 : Math.max(0, this._length * TRUST - this._margin - since(this._from)); }
 
   held(need = 0) { return !this._ended.signal.aborted && this.remaining > need; }
 
@@ -94,8 +96,9 @@ export class Hold {
   /** Moves the deadline: `length`, counted from before the request was sent. */
   _trust(sent, length) {
     [this._from, this._length] = [sent, length];
-    Atomics.store(this._shared, FIELDS.mono, BigInt(Math.floor(sent.mono + length * TRUST)));
-    Atomics.store(this._shared, FIELDS.wall, BigInt(Math.floor(sent.wall + length * TRUST)));
+    const by = (clock) => BigInt(Math.floor(clock + length * TRUST - this._margin));
+    Atomics.store(this._shared, FIELDS.mono, by(sent.mono));
+    Atomics.store(this._shared, FIELDS.wall, by(sent.wall));
   }
 
   _interrupt(reason, within = Infinity) {
@@ -221,6 +224,27 @@ export class Lease extends Hold {
     return Boolean(secret);
   }
 
+  async _start() {
+    super._start();
+    const armed = (margin) => {
+      // The watcher kills so long before the end of the lease: the work is over before.
+      this._margin = margin + BEFORE_KILL;
+      super._trust(this._from, this._length);
+    };
+    this._work = new life.Work(decodeURIComponent(this.path.split("/").pop()), this._secret, this._from.mono + this._length * TRUST, armed);
+    await life.begin(this.nodes, this._work);
+    if (!this._work.passed) return;
+    this._work.expect(); // it is renewed first
+    await this._work.wait(this._every + SOON);
+  }
+
+  _trust(sent, length) {
+    super._trust(sent, length);
+    if (!this._work) return;
+    this._work.until = sent.mono + length * TRUST;
+    life.say(this._work);
+  }
+
   async _renew(wait) {
     const [line, progress, lines, sent] = [this._line, this._progress, this._lines.slice(0, AT_ONCE), instant()];
     const body = { secret: this._secret, wait_ms: Math.min(wait, this._every), progress, lines: lines.length ? lines : undefined };
@@ -332,6 +356,7 @@ export class Soloist extends Nodes {
       throw error;
     } finally {
       lease._finish(); // nobody is to be stopped any more
+      await life.end(lease._work);
       lease._line = new Line(this);
       // The last words are worth one try.
       while ((lease._lines.length || lease._progress) && lease.remaining && (await lease._try(0)));

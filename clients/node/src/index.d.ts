@@ -85,8 +85,9 @@ export class Loop {
 
 /** A cluster of Soloist nodes, by the addresses of some of them (`http://a:8080`). */
 export class Soloist {
-  /** `holder` is the name by which people find this process; default: host and process id. */
-  constructor(addresses: string | string[], options: { token: string; holder?: string });
+  /** `holder` is the name by which people find this process; default: host and process id. `overrun`: then the watcher of the life line never kills
+   *  this process, as for one under a debugger. */
+  constructor(addresses: string | string[], options: { token: string; holder?: string; overrun?: "leave" });
   /** Waits for the lease, does the work, and gives it back when the work has ended. */
   lease<T>(name: string, work: (lease: Lease) => Promise<T> | T, options?: LeaseOptions & Waiting): Promise<T>;
   /** The same again and again until `close()`. */

@@ -4,6 +4,7 @@
 // | --- | --- |
 // | line.js | the clocks; HTTP to one of several nodes, with time-outs and fail-over; the live stream |
 // | client.js | leases, turns and tasks: the deadline, the interrupt |
+// | life.js | the life line: tells the watcher of a node on this machine under what this process works |
 // | end.js | the last words of a process, and its end |
 // | watchdog.js | ends the process at the deadline, from a thread of its own |
 //

@@ -44,7 +44,7 @@ export const cut = (words, most) => words.slice(0, most).replace(/[\ud800-\udbff
 /** Halves of surrogate pairs become U+FFFD: no encoder takes them. */
 const encoded = (body) => JSON.stringify(body, (_, value) => (text(value) ? value.replace(/\p{Surrogate}/gu, "\ufffd") : value));
 
-function parsed(raw) {
+export function parsed(raw) {
   try { return JSON.parse(raw); } catch { return undefined; } // no JSON: no answer of a node
 }
 
@@ -78,12 +78,13 @@ function refusal({ statusCode: status, headers }, value) {
 
 /** Addresses and the token: what every line of one client shares. */
 export class Nodes {
-  constructor(addresses, { token, holder } = {}) {
+  constructor(addresses, { token, holder, overrun } = {}) {
     this.urls = [addresses].flat().map((address) => new URL(address));
     if (!this.urls.length || !token) throw new TypeError("name at least one node as http://HOST:PORT, and a token");
     if (!/^[!-~]+$/.test(token)) throw new TypeError("the token has a blank, a line end or a letter that is not ASCII: give it as it was made");
+    if (![undefined, "leave"].includes(overrun)) throw new TypeError(`overrun: ${overrun} is not "leave"`);
     const host = hostname().toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "").slice(0, 40);
-    Object.assign(this, { token, holder: holder ?? `${host || "host"}-${process.pid}` });
+    Object.assign(this, { token, overrun, holder: holder ?? `${host || "host"}-${process.pid}` });
   }
 }
 

@@ -2,14 +2,15 @@
 //
 //     driver.mjs WHAT ADDRESSES TOKEN NAME FILE [MODE]
 //
-// As clients/python/tests/driver.py says. MODE `block` works without ever letting the event loop go on.
+// As clients/python/tests/driver.py says; the library's log is that of NODE_DEBUG=soloist. MODE `block` works without ever letting the event loop go on.
 import { openSync, readFileSync, writeSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Dead, NotGranted, Retry, Soloist } from "../src/index.js";
 
 const [what, addresses, token, name, path, mode = "polite"] = process.argv.slice(2);
 const lease = Number(mode) ? Number(mode) * 1000 : undefined;
-const client = new Soloist(addresses.split(","), { token, holder: `node-${process.pid}` });
+const [ttl, overrun] = [Number(process.env.DRIVER_TTL ?? 2) * 1000, process.env.DRIVER_OVERRUN];
+const client = new Soloist(addresses.split(","), { token, holder: `node-${process.pid}`, overrun });
 const out = openSync(path, "a");
 const now = () => readFileSync("/proc/uptime", "utf8").split(" ")[0];
 const say = (of, at, word) => writeSync(out, `${of} node ${process.pid} ${at} ${word}\n`);
@@ -18,7 +19,7 @@ let called = false;
 // What is left of a text that was cut inside a pair.
 const HALF = "caf\ud83d.csv";
 
-function overrun(hold) {
+function late(hold) {
   say(hold.token, now(), "overrun");
   called = true;
 }
@@ -83,7 +84,7 @@ async function follow(signal) {
 const over = new AbortController();
 const closed = new Promise((resolve) => process.stdin.resume().once("end", () => (over.abort(), resolve())));
 if (what === "lease") {
-  const loop = client.runWhileLeader(name, work, { ttl: 2000, onOverrun: mode === "callback" ? overrun : "exit" });
+  const loop = client.runWhileLeader(name, work, { ttl, onOverrun: mode === "callback" ? late : "exit" });
   await closed;
   await loop.close();
 } else if (what === "collect") {

@@ -9,9 +9,12 @@ It ends when its standard input does.
 MODE of a lease: `polite` asks before every act; `hog` never does; `callback` works on until it is called; `fail` fails; `asleep`
 does one act and sleeps until it is told to end; `halves` says halves of surrogate pairs wherever it can, and fails; `log-hangs`, `log-raises` and
 `log-calls` are polite under a handler of the library's log that does so. Python alone: `fork-ends`, `fork-goes-on`, `fork-pool` are polite and have a
-child that was forked, which ends by `sys.exit`, goes on with the work itself, or is one of `multiprocessing`. MODE of turns and tasks is the length of their lease in seconds, or `ask`.
+child that was forked, which ends by `sys.exit`, goes on with the work itself, or is one of `multiprocessing`; the child of `fork-own` works under NAME-child. MODE of turns and tasks is the length of their lease in seconds, or `ask`.
+
+DRIVER_TTL is the length of a lease in seconds (2 else), DRIVER_OVERRUN the client's `overrun`; with DRIVER_LOG the library's log is on standard error.
 """
 
+import itertools
 import logging
 import multiprocessing
 import os
@@ -28,7 +31,8 @@ import soloist  # noqa: E402
 what, addresses, token, name, path = sys.argv[1:6]
 mode = sys.argv[6] if len(sys.argv) > 6 and sys.argv[6] else "polite"
 length = float(mode) if mode[0].isdigit() else None
-client = soloist.Soloist(addresses.split(","), token=token, holder=f"python-{os.getpid()}")
+ttl = float(os.environ.get("DRIVER_TTL", "2"))
+client = soloist.Soloist(addresses.split(","), token=token, holder=f"python-{os.getpid()}", overrun=os.environ.get("DRIVER_OVERRUN"))
 out = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 closing, called = threading.Event(), threading.Event()
 # The name of a file that is no UTF-8.
@@ -63,7 +67,22 @@ def tries(hold: soloist.Lease) -> None:
         assert hold.stopping.is_set() and not hold.held()
 
 
+def has_its_own() -> None:
+    """Of a child: works under a lease of its own."""
+    own = os.open(path.replace(name, f"{name}-child"), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    with client.lease(f"{name}-child", ttl=ttl) as lease:
+        for word in itertools.chain(["start"], itertools.repeat("beat")):
+            at = now()
+            lease.check()
+            os.write(own, f"{lease.token()} python {os.getpid()} {at} {word}\n".encode())
+            time.sleep(0.02)
+
+
 def fork(hold: soloist.Lease) -> None:
+    if mode == "fork-own":
+        if os.fork() == 0:
+            has_its_own()
+        return
     if mode == "fork-pool":
         child = multiprocessing.get_context("fork").Process(target=tries, args=(hold,))
         child.start()
@@ -165,11 +184,13 @@ def until_closed() -> None:
     closing.set()
 
 
+if os.environ.get("DRIVER_LOG"):
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
 if what == "lease":
     if mode.startswith("log-"):
         logging.getLogger("soloist").addHandler(Handler())
         logging.getLogger("soloist").setLevel(logging.INFO)
-    loop = client.run_while_leader(name, work, ttl=2.0, on_overrun=overrun if mode == "callback" else "exit")
+    loop = client.run_while_leader(name, work, ttl=ttl, on_overrun=overrun if mode == "callback" else "exit")
     with loop:
         until_closed()
     if mode == "log-hangs":

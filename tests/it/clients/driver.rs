@@ -97,6 +97,21 @@ impl Driver {
         Self::spawn(language, command, None)
     }
 
+    /// As [`Self::start`] with a lease, in this environment.
+    pub(super) fn start_in(
+        language: Language,
+        addresses: &[&str],
+        token: &str,
+        name: &str,
+        file: &Path,
+        mode: &str,
+        environment: &[(&str, &str)],
+    ) -> Self {
+        let mut command = Self::command(language, "lease", addresses, token, name, file, mode);
+        command.envs(environment.iter().copied());
+        Self::spawn(language, command, None)
+    }
+
     /// As [`Self::start`] with a lease; its output and its errors are a full pipe that nobody reads.
     pub(super) fn start_unread(
         language: Language,
@@ -164,6 +179,8 @@ impl Driver {
         };
         command.args([what, &addresses.join(","), token, name]).arg(file).arg(mode);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        // No life line, whatever this machine has.
+        command.env("SOLOIST_LIFELINE", "");
         command
     }
 

@@ -135,7 +135,7 @@ public final class Driver {
     public static void main(String[] args) throws Exception {
         String what = args[0], name = args[3], mode = args.length > 5 ? args[5] : "polite";
         file = Path.of(args[4]);
-        Soloist client = new Soloist(List.of(args[1].split(",")), args[2]);
+        Soloist client = new Soloist(List.of(args[1].split(",")), args[2], System.getenv("DRIVER_OVERRUN"));
         Options options = new Options();
         options.name = "java-" + ProcessHandle.current().pid();
         // Kept: a logger that nobody has is forgotten, with its handlers.
@@ -143,7 +143,7 @@ public final class Driver {
         switch (what) {
             case "lease" -> {
                 if (mode.equals("callback")) options.onOverrun = Driver::overrun;
-                options.ttl = Duration.ofSeconds(2);
+                options.ttl = Duration.ofSeconds(Long.parseLong(System.getenv().getOrDefault("DRIVER_TTL", "2")));
                 loop = client.runWhileLeader(name, lease -> work(lease, mode), options);
             }
             case "collect" -> {

@@ -26,8 +26,9 @@ import traceback
 import uuid
 from _thread import allocate_lock, start_new_thread
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
+from .life import Work, life
 from .line import Line, Nodes, Refused, Shape, SoloistError, Unreachable, clock, frames, has, listed, own, span, text, whole
 from .told import tell
 
@@ -42,7 +43,8 @@ TRUST = 0.99
 # has when it could not be told before the deadline, as after a pause.
 TICK, LAST_CHANCE = 0.1, 0.1
 # So long before the deadline the process begins to end, and so long its reason may take to be written. SOON: nobody is told later than this.
-LAST_WORDS, SOON = 0.02, 0.15
+# BEFORE_KILL: so long before the watcher kills is the deadline of what is watched.
+LAST_WORDS, SOON, BEFORE_KILL = 0.02, 0.15, 0.05
 # Seconds of one long poll, and for its answer: a node that is paused hides a grant no longer. POLL: so long a renewal may wait at the
 # node for an order to stop.
 WAIT, SLACK, POLL = 10.0, 2.0, 1.5
@@ -100,7 +102,7 @@ class Hold:
         self.stopping = threading.Event()
         """Set when the work must end."""
         self._what, self._path, self._grace, self._on_overrun = what, path, grace, on_overrun
-        self._deadline, self._length, self._token = -math.inf, 0.0, 0
+        self._deadline, self._until, self._margin, self._length, self._token = -math.inf, -math.inf, 0.0, 0.0, 0
         self._stop_at = self._told_at = math.inf
         self._line, self._ended = Line(nodes), threading.Event()
         own.add(self)
@@ -145,7 +147,8 @@ class Hold:
 
     def _trust(self, sent: float, length: float) -> None:
         """Moves the deadline: `length` seconds, counted from before the request was sent."""
-        self._length, self._deadline = length, sent + length * TRUST
+        self._length, self._until = length, sent + length * TRUST
+        self._deadline = self._until - self._margin
 
     def _interrupt(self, reason: str, within: float = math.inf) -> None:
         self._stop_at = min(self._stop_at, clock() + within)
@@ -263,6 +266,7 @@ class Lease(Hold):
 
     run: Optional[str] = None
     _secret, _every = "", POLL
+    _work: Optional[Work] = None
     _progress: Optional[Dict[str, Any]] = None
     _answers = (GRANT, BUSY)
 
@@ -287,6 +291,26 @@ class Lease(Hold):
                                  "stop": lambda stop: stop is None or has(stop, STOP)}
             self._most = self._length
         return "secret" in answer
+
+    def _start(self) -> None:
+        super()._start()
+        self._work = work = Work(unquote(self._path.rpartition("/")[2]), self._secret, self._until, self._arm)
+        life.begin(self._line.nodes, work)
+        if work.passed:  # it is renewed first
+            work.known.clear()
+            if work.passed:
+                work.known.wait(self._every + SOON)
+
+    def _trust(self, sent: float, length: float) -> None:
+        super()._trust(sent, length)
+        if self._work:
+            self._work.until = self._until
+            life.say(self._work)
+
+    def _arm(self, margin: float) -> None:
+        """The watcher kills so long before the end of the lease: the work is over before."""
+        self._margin = margin + BEFORE_KILL
+        self._deadline = min(self._deadline, self._until - self._margin)
 
     def _renew(self, wait: float) -> None:
         line, progress, lines, sent = self._line, self._progress, self._lines[:AT_ONCE], clock()
@@ -424,6 +448,8 @@ class Soloist(Nodes):
             raise
         finally:
             lease._ended.set()  # nobody is to be stopped any more
+            if lease._work:
+                life.end(lease._work)
             lease._line = Line(self)
             with contextlib.suppress(SoloistError):  # the last words are worth one try
                 while (lease._lines or lease._progress) and lease.remaining():

@@ -109,9 +109,11 @@ def refusal(answer: http.client.HTTPResponse, value: Any) -> SoloistError:
 class Nodes:
     """Addresses and the token: what every line of one client shares."""
 
-    def __init__(self, addresses: Sequence[str], token: str, *, holder: Optional[str] = None) -> None:
+    def __init__(self, addresses: Sequence[str], token: str, *, holder: Optional[str] = None, overrun: Optional[str] = None) -> None:
         """`addresses`: of some nodes, `http://a:8080`. `holder`: the name by which people find this process; default: host and
-        process id."""
+        process id. `overrun`: `leave`, then the watcher never kills this process, as for one under a debugger."""
+        if overrun not in (None, "leave"):
+            raise ValueError(f"overrun: {overrun!r} is not 'leave'")
         self.urls = [urlsplit(address) for address in addresses]
         if not self.urls or any(url.scheme not in ("http", "https") or not url.hostname for url in self.urls):
             raise ValueError(f"{addresses!r}: name at least one node, each as http://HOST:PORT")
@@ -120,7 +122,7 @@ class Nodes:
         if not re.fullmatch(r"[!-~]+", token):
             raise ValueError("the token is empty, or has a blank, a line end or a letter that is not ASCII: give it as it was made")
         self.token, host = token, re.sub(r"[^a-z0-9]+", "-", socket.gethostname().lower()).strip("-")[:40]
-        self.holder = holder or f"{host or 'host'}-{os.getpid()}"
+        self.holder, self.overrun = holder or f"{host or 'host'}-{os.getpid()}", overrun
 
 
 class Received(socket.SocketIO):

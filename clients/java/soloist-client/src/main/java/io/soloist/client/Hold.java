@@ -25,9 +25,11 @@ public abstract class Hold {
     /**
      * Clocks may run 1 % apart. A wait of the system stands still with a suspended machine: so the clocks are read
      * each tick. The last chance is what the work has when it could not be told before the deadline, as after a
-     * pause. The process begins to end so long ahead of the deadline, and nobody is told later than soon before it.
+     * pause. The process begins to end so long ahead of the deadline, and nobody is told later than soon before it. So long before
+     * the watcher kills is the deadline of what is watched, less for a short lease: a JVM that halts waits 300 ms for threads in native code,
+     * such as any that waits for a socket, while no thread does anything more.
      */
-    private static final double TRUST = 0.99, TICK = 100, LAST_CHANCE = 100, AHEAD = 20, SOON = 150;
+    private static final double TRUST = 0.99, TICK = 100, LAST_CHANCE = 100, AHEAD = 20, SOON = 150, BEFORE_KILL = 400;
     /**
      * One long poll, and for its answer: a node that is paused hides a grant no longer. So long a renewal may wait at
      * the node for an order to stop. A comment comes every 15 s on the live stream: one that is silent for longer is
@@ -51,6 +53,7 @@ public abstract class Hold {
     /** What the node says of the grant; empty before it answers. */
     volatile Map<String, Object> grant;
     volatile double length;
+    private volatile double margin;
     private volatile Instant deadline = Instant.in(0), stop = Instant.in(NEVER), lastChance = stop;
     private volatile String reason;
     /** Null before the work begins and after it has ended: then nobody is interrupted. */
@@ -82,7 +85,9 @@ public abstract class Hold {
     public boolean held() { return remaining() > 0; }
 
     /** Until the deadline; never negative. */
-    public double remaining() { return line.over.isDone() ? 0 : Math.max(0, deadline.left()); }
+    public double remaining() { return line.over.isDone() ? 0 : Math.max(0, left()); }
+
+    private double left() { return deadline.left() - margin; }
 
     /** Whether the work must end. Its thread was interrupted then. */
     public boolean stopping() { return reason() != null; }
@@ -123,17 +128,26 @@ public abstract class Hold {
     /** Says that it goes on, by names and values. The time is bounded so that another node can still be asked before the deadline. */
     void post(Line line, String act, double wait, Predicate<Object> shape, Object... body) {
         Instant sent = Instant.in(0);
-        var answer = line.call(path + act, Json.map(body), wait + Math.max(250, Math.min(1000, (deadline.left() - wait) / 3)), 0, shape);
+        var answer = line.call(path + act, Json.map(body), wait + Math.max(250, Math.min(1000, (left() - wait) / 3)), 0, shape);
         if (answer.get("kept") instanceof List<?> kept && kept.isEmpty()) throw new Refused(409, "it is another's now");
         hear(answer, sent);
         if (answer.get("stop") instanceof Map<?, ?> now) interrupt("" + now.get("why"), (Long) now.get("within_ms"));
     }
+
+    /** What the life line is told: the work is about to begin, its end has moved, it has ended. */
+    void begins(double until) { }
+    void moved(double until) { }
+    void ended() { }
+
+    /** The watcher kills so long before the end of the lease: the work is over before. */
+    void arm(double before) { margin = before + Math.min(BEFORE_KILL, Math.max(50, length / 25)); }
 
     /** The deadline, by what a node said. */
     private void hear(Map<String, Object> answer, Instant since) {
         if (answer.getOrDefault("expires_in_ms", answer.get("lease_ms")) instanceof Long ms)
             length = grant.get("expires_in_ms") instanceof Long most ? Math.min(ms, most) : ms;
         deadline = new Instant(since.mono + length * TRUST, since.wall + length * TRUST);
+        moved(deadline.mono);
     }
 
     /** Waits until it is granted. */
@@ -174,6 +188,7 @@ public abstract class Hold {
         worker = Thread.currentThread();
         Loop.thread("keeps " + what, this::keep);
         Loop.thread("watches " + what, this::watch);
+        begins(deadline.mono);
         return true;
     }
 
@@ -197,9 +212,9 @@ public abstract class Hold {
 
     private void watch() {
         for (double ahead = options.onOverrun == EXIT ? AHEAD : 0; !line.over.isDone(); ) {
-            double near = deadline.left() - Math.min(Math.max(options.grace.toMillis(), SOON), length / 5);
+            double near = left() - Math.min(Math.max(options.grace.toMillis(), SOON), length / 5);
             if (near <= 0) interrupt("it was not renewed in time", NEVER);
-            double left = Math.max(Math.min(deadline.left(), stop.left()) - ahead, lastChance.left());
+            double left = Math.max(Math.min(left(), stop.left()) - ahead, lastChance.left());
             // A task that outlives its lease harms nobody: its result is refused.
             if (left <= 0 && !(this instanceof Task)) options.onOverrun.accept(this);
             if (left <= 0) return;
@@ -233,8 +248,9 @@ public abstract class Hold {
     /** The work has ended: says so by names and values, if it is still ours. Its last words are worth one try. */
     void end(String act, String shown, Object... body) {
         finish();
-        while (hasNews() && deadline.left() > 0 && attempt(new Line(line.nodes), 0)) continue;
-        try { if (deadline.left() > 0) new Line(line.nodes).call(path + act, Json.map(body), Math.min(SLACK, deadline.left() / 2), deadline.left(), Line.has(Map.of(shown, Objects::nonNull))); }
+        ended();
+        while (hasNews() && left() > 0 && attempt(new Line(line.nodes), 0)) continue;
+        try { if (left() > 0) new Line(line.nodes).call(path + act, Json.map(body), Math.min(SLACK, left() / 2), left(), Line.has(Map.of(shown, Objects::nonNull))); }
         catch (Failure error) { Loop.tell(System.Logger.Level.WARNING, what + ": not given back, so it runs out by itself", error); }
     }
 
@@ -262,10 +278,12 @@ public abstract class Hold {
          */
         private static final int KEPT = 1000, AT_ONCE = 30, LONGEST = 500;
 
+        private final String name;
         private final Queue<String> lines = new ArrayBlockingQueue<>(KEPT);
         /** How far the work is, until that is sent. */
         private final Map<String, Object> news = new ConcurrentHashMap<>();
         private volatile String failure;
+        private volatile LifeLine.Work work;
 
         private static final Predicate<Object> GRANT = Line.has(Map.of("secret", Line.TEXT, "token", Line.WHOLE, "expires_in_ms", Line.SPAN, "renew_every_ms", Line.SPAN)),
                 BUSY = Line.has(Map.of("reason", Line.TEXT, "retry_in_ms", Line.WHOLE));
@@ -273,7 +291,8 @@ public abstract class Hold {
                 "expires_in_ms", ms -> Line.SPAN.test(ms) && (Long) ms <= LONGER * (Long) grant.get("expires_in_ms")));
 
         Lease(Line way, String name, Options options) {
-            super(way, "lease " + name, "/api/v1/leases/" + name, options, Map.of());
+            super(way, "lease " + name, "/api/v1/leases/" + Soloist.encode(name), options, Map.of());
+            this.name = name;
             acquire(way, path, Json.map("holder", options.name, "ttl_ms", options.ttl.toMillis()), GRANT.or(BUSY));
         }
 
@@ -294,6 +313,22 @@ public abstract class Hold {
             if (!stopping() || !(error instanceof Stopped || error instanceof InterruptedException)) failure = Json.cut("" + error, LONGEST);
             return error;
         }
+
+        @Override void moved(double until) {
+            if (work == null) return;
+            work.until = until;
+            LifeLine.say(work);
+        }
+
+        @Override void begins(double until) {
+            work = new LifeLine.Work(name, (String) grant.get("secret"), until, this::arm);
+            LifeLine.begin(line.nodes, work);
+            if (!work.passed) return;
+            work.known = new CompletableFuture<>(); // it is renewed first
+            if (work.passed) work.await((Long) grant.get("renew_every_ms") + SOON);
+        }
+
+        @Override void ended() { LifeLine.end(work); }
 
         @Override boolean hasNews() { return !news.isEmpty() || !lines.isEmpty(); }
 

@@ -19,6 +19,7 @@ import java.util.function.*;
  *   <caption>What stands where</caption>
  *   <tr><td>{@code Soloist}</td><td>leases, turns and tasks for programs; loops, options, what may fail</td></tr>
  *   <tr><td>{@link Hold}</td><td>may this program still work? The clocks, the deadline, the interrupt, the watchdog</td></tr>
+ *   <tr><td>{@code LifeLine}</td><td>tells the watcher of a node on this machine under what this process works</td></tr>
  *   <tr><td>{@code Line}</td><td>HTTP to one of several nodes, with time-outs and fail-over</td></tr>
  *   <tr><td>{@code Json}</td><td>reads and writes JSON</td></tr>
  * </table>
@@ -33,13 +34,20 @@ import java.util.function.*;
 
     final List<URI> urls;
     final String[] headers;
+    /** Null, or {@code leave}: the watcher of the life line never kills this process, as for one under a debugger. */
+    final String overrun;
 
     /** @param addresses of some nodes, {@code http://a:8080} */
-    public Soloist(List<String> addresses, String token) {
+    public Soloist(List<String> addresses, String token) { this(addresses, token, null); }
+
+    /** @param overrun {@code leave}: the watcher of the life line never kills this process, as for one under a debugger; or null */
+    public Soloist(List<String> addresses, String token, String overrun) {
+        if (overrun != null && !overrun.equals("leave")) throw new IllegalArgumentException("overrun is \"leave\" or null, not " + overrun);
         if (addresses.isEmpty()) throw new IllegalArgumentException("name at least one node, as http://HOST:PORT");
         if (!token.matches("[!-~]+"))
             throw new IllegalArgumentException("the token is empty, or has a blank, a line end or a letter that is not ASCII: give it as it was made");
         this.urls = addresses.stream().map(URI::create).toList();
+        this.overrun = overrun;
         this.headers = new String[] {"Authorization", "Bearer " + token, "Content-Type", "application/json"};
     }
 
@@ -54,16 +62,16 @@ import java.util.function.*;
      * @throws Failure {@link NotGranted} after the patience, {@link Refused} when a node says no for good,
      *     {@link Unreachable} when none answers in time, or the thread is interrupted
      */
-    public Lease lease(String name, Options options) { return new Lease(new Line(this), encode(name), options); }
+    public Lease lease(String name, Options options) { return new Lease(new Line(this), name, options); }
 
     /**
      * Runs the work in a thread of its own whenever this process has the lease, again and again until {@link
      * Loop#close}.
      */
     public Loop runWhileLeader(String name, Work<Lease> work, Options options) {
-        String encoded = encode(name);
+        encode(name); // what no encoder takes is the caller's error, and is not tried again and again
         return new Loop(this, name, 1, (line, loop) -> {
-            Lease lease = loop.hold = new Lease(line, encoded, options);
+            Lease lease = loop.hold = new Lease(line, name, options);
             try { if (!line.over.isDone()) work.run(lease); } // no work begins after close()
             catch (Throwable error) { throw lease.fail(error); }
             finally { lease.close(); }
