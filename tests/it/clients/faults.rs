@@ -1,12 +1,16 @@
-//! Random faults over all libraries at once, from a seed: nodes killed and paused, ways cut, clients paused and killed. Whatever happens,
-//! no two work at one time, and afterwards somebody works.
+//! Random faults over all libraries at once, from a seed: nodes killed and paused, ways cut, the store away, the watcher killed, its socket
+//! removed, clients paused and killed, with a life line and without one. Whatever happens, no two work at one time, and afterwards somebody
+//! works.
 //!
-//! `SOLOIST_CLIENT_FAULTS=500` makes so many (8 else), `SOLOIST_CLIENT_SEED=N` repeats a seed, which is printed.
+//! `SOLOIST_CLIENT_FAULTS=500` makes so many (12 else), `SOLOIST_CLIENT_SEED=N` repeats a seed, which is printed.
 
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
 use std::time::Duration;
 
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::socket::{getsockopt, sockopt};
+use nix::unistd::Pid;
 
 use super::driver::{Driver, Language};
 use super::proxy::{Proxy, Way};
@@ -15,6 +19,7 @@ use crate::support::node::{Ground, Node};
 use crate::support::redis::RedisServer;
 
 const NAME: &str = "ship";
+const SOCKET: &str = "line.sock";
 
 /// SplitMix64: the same numbers from the same seed, on every machine.
 struct Random(u64);
@@ -42,16 +47,37 @@ impl Random {
 struct Member {
     driver: Driver,
     ways: [Proxy; 2],
+    watched: bool,
 }
 
 impl Member {
-    fn start(language: Language, nodes: &[Node; 2], token: &str, acts: &Acts) -> Self {
+    fn start(
+        language: Language,
+        nodes: &[Node; 2],
+        token: &str,
+        acts: &Acts,
+        watched: bool,
+    ) -> Self {
         let ways = [Proxy::to(&nodes[0].url), Proxy::to(&nodes[1].url)];
         let addresses = [ways[0].url.as_str(), ways[1].url.as_str()];
+        let socket = acts.file().with_file_name(if watched { SOCKET } else { "none" });
+        let environment = [("SOLOIST_LIFELINE", socket.to_str().expect("UTF-8"))];
+        let file = acts.file();
         let driver =
-            Driver::start(language, "lease", &addresses, token, NAME, acts.file(), "polite");
-        Self { driver, ways }
+            Driver::start_in(language, &addresses, token, NAME, file, "polite", &environment);
+        Self { driver, ways, watched }
     }
+}
+
+/// Another one of the same language, with a life line or without.
+fn again(old: &Member, nodes: &[Node; 2], token: &str, acts: &Acts, random: &mut Random) -> Member {
+    Member::start(old.driver.language, nodes, token, acts, random.below(3) > 0)
+}
+
+fn watcher(acts: &Acts) -> Option<Pid> {
+    let line = UnixStream::connect(acts.file().with_file_name(SOCKET)).ok()?;
+    let peer = getsockopt(&line, sockopt::PeerCredentials).ok()?;
+    Some(Pid::from_raw(peer.pid()))
 }
 
 fn number(name: &str) -> Option<u64> {
@@ -60,28 +86,29 @@ fn number(name: &str) -> Option<u64> {
 
 #[test]
 fn random_faults_never_let_two_clients_work_at_one_time() {
-    let rounds = number("SOLOIST_CLIENT_FAULTS").unwrap_or(8);
+    let rounds = number("SOLOIST_CLIENT_FAULTS").unwrap_or(12);
     let seed = number("SOLOIST_CLIENT_SEED")
         .unwrap_or_else(|| u64::from(std::process::id()) ^ soloist::clock::boot().0);
     println!("SOLOIST_CLIENT_SEED={seed} SOLOIST_CLIENT_FAULTS={rounds}");
     let mut random = Random(seed);
     let redis = RedisServer::start(&[]);
-    let ground = Ground::new(&redis.url(), "");
+    let ground = Ground::new(&redis.url(), &format!("lifeline = {SOCKET:?}\n"));
     ground.add_user("li", "operator");
     let token = ground.token("li");
     let mut nodes = [ground.start("node-a"), ground.start("node-b")];
     let acts = Acts::of(&ground, NAME);
-    let mut members = Language::ALL.map(|language| Member::start(language, &nodes, &token, &acts));
+    let mut members = Language::ALL
+        .map(|language| Member::start(language, &nodes, &token, &acts, random.below(3) > 0));
     let mut starts = 0;
     for round in 0..rounds {
         // Half of all faults hit the holder.
         let newest = acts.all().pop().map_or(0, |act| act.pid);
         let holder = members.iter().position(|member| member.driver.id() == newest);
         let victim = holder.filter(|_| random.below(2) == 0).unwrap_or_else(|| random.below(3));
-        let (node, which) = (random.below(2), random.below(7));
+        let (node, which) = (random.below(2), random.below(10));
         println!(
-            "round {round}: fault {which} at {:?}, node {node}",
-            members[victim].driver.language
+            "round {round}: fault {which} at {:?}, watched: {}, node {node}",
+            members[victim].driver.language, members[victim].watched
         );
         match which {
             0 => {
@@ -105,8 +132,18 @@ fn random_faults_never_let_two_clients_work_at_one_time() {
             3 => {
                 members[victim].driver.signal(Signal::SIGKILL);
                 members[victim].driver.wait();
-                members[victim] =
-                    Member::start(members[victim].driver.language, &nodes, &token, &acts);
+                members[victim] = again(&members[victim], &nodes, &token, &acts, &mut random);
+            }
+            7 => {
+                if let Some(watcher) = watcher(&acts) {
+                    kill(watcher, Signal::SIGKILL).expect("our own");
+                }
+            }
+            8 => drop(std::fs::remove_file(acts.file().with_file_name(SOCKET))),
+            9 => {
+                redis.pause();
+                random.while_of_it();
+                redis.resume();
             }
             way => {
                 let way =
@@ -130,11 +167,11 @@ fn random_faults_never_let_two_clients_work_at_one_time() {
                 let (status, said) = member.driver.wait();
                 // 9: by the watchdog's thread, when the main one had no time.
                 let is_ours = status.code() == Some(76) || status.signal() == Some(9);
-                assert!(
-                    is_ours && said.contains("another may begin"),
-                    "seed {seed}, round {round}: {status} {said}"
-                );
-                *member = Member::start(member.driver.language, &nodes, &token, &acts);
+                // The watcher says nothing to who is killed.
+                let told = said.contains("another may begin")
+                    || (member.watched && status.signal() == Some(9));
+                assert!(is_ours && told, "seed {seed}, round {round}: {status} {said}");
+                *member = again(member, &nodes, &token, &acts, &mut random);
             }
         }
         let before = acts.all().len();
@@ -148,5 +185,10 @@ fn random_faults_never_let_two_clients_work_at_one_time() {
         member.driver.close();
     }
     acts.judge();
+    drop(nodes);
+    if let Some(watcher) = watcher(&acts) {
+        // It may have ended.
+        kill(watcher, Signal::SIGTERM).ok();
+    }
     println!("{rounds} faults, {starts} grants, 0 overlaps, seed {seed}");
 }

@@ -47,9 +47,7 @@ impl Site {
         ground.add_user("li", "operator");
         let token = ground.token("li");
         let a = ground.start("node-a");
-        until("somebody listens", || {
-            UnixStream::connect(ground.path("line.sock")).ok().map(drop)
-        });
+        until("somebody listens", || UnixStream::connect(ground.path("line.sock")).ok().map(drop));
         let b = ground.start("node-b");
         Self { a, b, token, ground, _redis: redis }
     }
@@ -211,8 +209,7 @@ async fn a_node_that_is_killed_leaves_the_watch_as_it_is() {
 /// Java does not fork; what Node starts is a new program. The child is killed, and its parent works on under a lease of its own.
 async fn a_forked_child_has_a_line_of_its_own() {
     let site = Site::new();
-    let (acts, theirs) =
-        (Acts::of(&site.ground, "family"), Acts::of(&site.ground, "family-child"));
+    let (acts, theirs) = (Acts::of(&site.ground, "family"), Acts::of(&site.ground, "family-child"));
     let mut parent = site.client(Language::Python, &acts, "fork-own", &[TEN]);
     let start = acts.until_works(parent.id());
     let child = theirs.until("the child works", 0, |act| act.word == "beat");
@@ -259,7 +256,8 @@ async fn without_a_socket_all_is_as_before_and_said_once() {
     let site = Site::new();
     let nowhere = site.ground.path("none.sock");
     for language in Language::ALL {
-        for (named, word) in [("", "there is no"), (nowhere.to_str().expect("UTF-8"), "none.sock")] {
+        for (named, word) in [("", "there is no"), (nowhere.to_str().expect("UTF-8"), "none.sock")]
+        {
             let acts = Acts::of(&site.ground, &format!("{}-{}", language.word(), named.len()));
             let none = ("SOLOIST_LIFELINE", named);
             let mut client = site.client(language, &acts, "polite", &[none]);
@@ -288,7 +286,9 @@ async fn a_watcher_that_says_nothing_costs_no_lease() {
         let begun = boot();
         let mut client = site.client(language, &acts, "polite", &[silent]);
         let start = acts.until_works(client.id());
-        in_time(start.at - begun < 4.0, || format!("{language:?} began after {}", start.at - begun));
+        in_time(start.at - begun < 4.0, || {
+            format!("{language:?} began after {}", start.at - begun)
+        });
         let on = acts.goes_on(start.token, 150);
         in_time(on, || format!("{language:?}: the lease was lost"));
         let said = client.close();
