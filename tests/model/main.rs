@@ -10,11 +10,12 @@
 //!
 //! `MODEL_STATES=5_000_000 cargo test --release --test model -- --nocapture` looks deeper than the default.
 //!
-//! `rotation` and `dispatch` are models of their own: how types take turns and how tasks are handed out, decided by the
+//! `lifeline`, `rotation` and `dispatch` are models of their own: programs that are watched; how types take turns and how tasks are handed out, decided by the
 //! transitions of `domain::rotation` and `domain::dispatch`.
 
 mod dispatch;
 mod explore;
+mod lifeline;
 mod rotation;
 mod rules;
 mod store;
