@@ -71,6 +71,27 @@ fn the_plain_objects_keep_the_rules() {
     rules::all(&plain());
 }
 
+/// docs/lifeline.md: one pid namespace, one user, one directory for the socket.
+#[test]
+fn a_program_with_a_node_beside_it_is_watched() {
+    let deployment = yaml(&text("kubernetes/examples/beside-a-program.yaml"));
+    let pod = &deployment["spec"]["template"]["spec"];
+    assert_eq!(pod["shareProcessNamespace"], true);
+    assert!(pod["securityContext"]["runAsUser"].is_u64());
+    let containers = pod["containers"].as_array().expect("containers");
+    assert_eq!(containers.len(), 2);
+    for one in containers {
+        assert!(one["securityContext"]["runAsUser"].is_null(), "{one}");
+        let has = |list: &str, wanted: Value| {
+            one[list].as_array().expect("a list").iter().any(|item| *item == wanted)
+        };
+        let socket =
+            serde_json::json!({"name": "SOLOIST_LIFELINE", "value": "/run/soloist/lifeline.sock"});
+        let place = serde_json::json!({"name": "lifeline", "mountPath": "/run/soloist"});
+        assert!(has("env", socket) && has("volumeMounts", place), "{one}");
+    }
+}
+
 #[test]
 fn the_chart_makes_the_plain_objects_from_its_own_values() {
     let chart = Chart::open();

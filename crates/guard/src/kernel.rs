@@ -11,7 +11,7 @@
 use std::ffi::{CString, OsStr};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek as _, Write as _};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd as _, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -19,6 +19,7 @@ use std::process::{Command, Stdio};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::libc;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
 use nix::sys::socket::{MsgFlags, send};
@@ -491,6 +492,12 @@ pub(super) fn peer_pidfd(socket: &impl AsRawFd) -> Result<OwnedFd, Errno> {
     };
     Errno::result(result)?;
     Ok(received(fd))
+}
+
+/// Whether the process behind a pidfd has ended.
+pub(super) fn is_dead(process: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];
+    poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
 }
 
 /// Whether this process may send signals to the one behind a pidfd.

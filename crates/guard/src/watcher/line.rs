@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, ErrorKind, IoSliceMut, Read as _, Write as _};
-use std::os::fd::{AsFd as _, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 
 use nix::cmsg_space;
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::PollFlags;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, getsockopt, recvmsg, setsockopt, sockopt};
 use nix::unistd::Pid;
 
@@ -142,8 +142,7 @@ impl Connection {
     /// It has repeated what it was told, and is not dead.
     pub(super) fn lives_again(&mut self, text: &str) -> bool {
         let Some(process) = &self.process else { return false };
-        let mut fds = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];
-        let dead = poll(&mut fds, PollTimeout::ZERO) != Ok(0);
+        let dead = kernel::is_dead(process);
         let same = self.again.as_deref() == Some(text);
         if same && !dead {
             self.again = None;

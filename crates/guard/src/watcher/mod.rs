@@ -65,6 +65,8 @@ const IDLE_FOR: Duration = Duration::from_secs(10);
 const DEATHS_KEPT: Duration = Duration::from_secs(60);
 const FOREIGN: &str = "this process is in another pid namespace than the watcher: share it (shareProcessNamespace), or go on without a life line";
 const NO_NODE: &str = "no node is here now";
+/// Most names in what the node is told.
+const MOST_TOLD: usize = 20_000;
 /// Most connections. Who has not said who it is goes first.
 const MOST_LINES: usize = 1_024;
 /// Most connections of one process.
@@ -412,6 +414,10 @@ impl Watcher {
             return;
         };
         let (pid, work) = (line.pid, Process::default());
+        // The number may have been that of another process, of whose death nobody has been told yet.
+        if self.programs.get(&pid).is_some_and(|before| kernel::is_dead(&before.process)) {
+            self.bury(pid);
+        }
         let program = self.programs.entry(pid).or_insert(Program {
             process,
             spared: None,
@@ -477,7 +483,10 @@ impl Watcher {
             self.say(id, no("another process works under this lease: a program acquires a lease of its own, after a fork, too".to_owned()));
             return;
         }
-        let Some(program) = self.programs.get_mut(&pid) else { return };
+        let Some(program) = self.programs.get_mut(&pid) else {
+            self.refuse(id, "this process is not watched any more: connect anew");
+            return;
+        };
         if program.killed.is_some() {
             self.say(id, no("this process is killed: its work was not over in time".to_owned()));
             return;
@@ -699,7 +708,10 @@ impl Watcher {
         let leases = works.filter(|(_, work)| work.checked && work.release);
         let watched = Watched {
             programs: u32::try_from(self.programs.len()).unwrap_or(u32::MAX),
-            leases: leases.map(|(name, work)| (name.to_owned(), work.token())).collect(),
+            leases: leases
+                .take(MOST_TOLD)
+                .map(|(name, work)| (name.to_owned(), work.token()))
+                .collect(),
         };
         if self.told.as_ref() != Some(&watched) && self.tell_node(&ToNode::Watched(watched.clone()))
         {
