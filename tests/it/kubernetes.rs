@@ -82,9 +82,8 @@ fn a_program_with_a_node_beside_it_is_watched() {
     assert_eq!(containers.len(), 2);
     for one in containers {
         assert!(one["securityContext"]["runAsUser"].is_null(), "{one}");
-        let has = |list: &str, wanted: Value| {
-            one[list].as_array().expect("a list").iter().any(|item| *item == wanted)
-        };
+        let has =
+            |list: &str, wanted: Value| one[list].as_array().expect("a list").contains(&wanted);
         let socket =
             serde_json::json!({"name": "SOLOIST_LIFELINE", "value": "/run/soloist/lifeline.sock"});
         let place = serde_json::json!({"name": "lifeline", "mountPath": "/run/soloist"});
