@@ -1,6 +1,6 @@
 //! Dispatch measured: claim and done beside BullMQ on one Redis, and on a SQLite file; the latency of a claim over HTTP; and memory.
 //!
-//! `cargo bench --bench dispatch [-- --only store|sqlite|http|million --tasks N --rounds N --million]`
+//! `cargo bench --features full --bench dispatch [-- --only store|sqlite|http|million --tasks N --rounds N --million]`
 //!
 //! Everything runs on this machine: what is compared by the second depends on who else uses its cores, Redis CPU per
 //! task hardly does. BullMQ is installed under `target/peers/`. What cannot be installed is said, never left out in

@@ -1,6 +1,6 @@
 //! What a user and a job notice while strangers attack one node.
 //!
-//! `cargo bench --bench flood [-- --beside OLD]`
+//! `cargo bench --features full --bench flood [-- --beside OLD]`
 //!
 //! Against a real node with an embedded store: 600 bodies of `POST /login` that never come to their end, 1,000 connections that
 //! say nothing, 50 readers that ask for pages and never read, 400 wrong passwords at once; each by itself and then all together.

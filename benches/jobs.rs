@@ -1,6 +1,6 @@
 //! What the steps of a job cost on SQLite, one after the other as one caller sees them.
 //!
-//! `cargo bench --bench jobs [-- --rounds N]`
+//! `cargo bench --features full --bench jobs [-- --rounds N]`
 //!
 //! One process, one file in the temporary directory, a thousand jobs that were touched before. Every step is timed by itself;
 //! printed are the median and the tenth slowest of a hundred, in microseconds. Compare two programs only in turns on one machine.

@@ -1,6 +1,6 @@
 //! Leases for programs over HTTP, measured on real nodes (`soloist serve`): two on one Redis, and one on SQLite.
 //!
-//! `cargo bench --bench leases [-- --rounds N --only WHAT --on redis|sqlite --quick]`
+//! `cargo bench --features full --bench leases [-- --rounds N --only WHAT --on redis|sqlite --quick]`
 //!
 //! | `--only` | what |
 //! | --- | --- |

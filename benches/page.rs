@@ -1,6 +1,6 @@
 //! The dashboard of a thousand jobs in Chromium: what it costs the reader's machine, and how soon a change is painted.
 //!
-//! `cargo bench --bench page [-- --jobs N --changes N --seconds N]`
+//! `cargo bench --features full --bench page [-- --jobs N --changes N --seconds N]`
 //!
 //! One node on SQLite, one headless Chromium without a graphics card. Bytes are those on the wire; times of the main thread are
 //! DevTools' `Performance.getMetrics`. A change is timed in the page, by one clock: from before the request that switches a job, to after the frame in

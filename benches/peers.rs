@@ -1,6 +1,6 @@
 //! Soloist beside peers, on this machine, in one run: take-over, and what becomes of the child when the lock is lost.
 //!
-//! `cargo bench --bench peers [-- --kills N --pauses N]`
+//! `cargo bench --features full --bench peers [-- --kills N --pauses N]`
 //!
 //! Every system runs the same child (this program again, which writes down every 5 ms that it lives) on two holders
 //! that want the same lock for [`TTL`]. The wrappers around the libraries lie in `benches/peers/`, use each library the

@@ -1,6 +1,6 @@
 //! Measures what issue 2 promises in milliseconds, with release nodes on a real Redis, and prints Markdown tables.
 //!
-//! `cargo bench --bench push_and_takeover [-- FLAGS]`
+//! `cargo bench --features full --bench push_and_takeover [-- FLAGS]`
 //!
 //! | flag | what it does | without it |
 //! | --- | --- | --- |

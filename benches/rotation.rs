@@ -1,6 +1,6 @@
 //! Rotations measured: how long it takes from a pass to the next grant, with 1, 300 and 3,000 waiters.
 //!
-//! `cargo bench --bench rotation [-- --only inside|http|recipe --turns N]`
+//! `cargo bench --features full --bench rotation [-- --only inside|http|recipe --turns N]`
 //!
 //! Inside a node, through a node's HTTP, and beside the usual recipe (a hash that names whose turn it is, asked again and
 //! again) on the same Redis in the same run. What grows with the waiters is the point; the seconds depend on this machine.

@@ -1,6 +1,6 @@
 //! The stores of servers beside each other: the figures that a store must keep, each with durable settings, in one table.
 //!
-//! `cargo bench --bench stores [-- --only WHAT --on redis|postgres|mariadb|zookeeper --quick]`; `--only` and `--on` may be there more than once.
+//! `cargo bench --features full --bench stores [-- --only WHAT --on redis|postgres|mariadb|zookeeper --quick]`; `--only` and `--on` may be there more than once.
 //!
 //! | `--only` | what |
 //! | --- | --- |

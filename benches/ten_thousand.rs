@@ -1,6 +1,6 @@
 //! Ten thousand leases in one process against one Redis: are all renewed every period, and what does it cost?
 //!
-//! `cargo bench --bench ten_thousand [-- --leases N --seconds N]`
+//! `cargo bench --features full --bench ten_thousand [-- --leases N --seconds N]`
 //!
 //! This process is the node's keeper and its store and nothing else: ten thousand real scripts would measure the
 //! machine. A node that runs them also watches and reports on them; that is not renewal and not counted here. CPU is

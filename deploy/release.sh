@@ -39,7 +39,9 @@ names() { grep -q -- "$2" "$1" || fail "$1 does not name $version"; }
 check() {
     dots=$(printf %s "$version" | sed 's/\./\\./g')
     names Cargo.toml "^version = \"$dots\"$"
-    names Cargo.lock "^version = \"$dots\"$"
+    # Of our own crate: crates of others have versions, too.
+    locked=$(sed -n '/^name = "soloist"$/{n; s/^version = "\(.*\)"$/\1/p;}' Cargo.lock)
+    [ "$locked" = "$version" ] || fail "Cargo.lock names soloist $locked, not $version: cargo update --workspace"
     names deploy/helm/soloist/Chart.yaml "^appVersion: $dots$"
     names deploy/helm/soloist/values.yaml "^  tag: $dots$"
     names deploy/kubernetes/deployment.yaml "image: soloist:$dots$"

@@ -16,6 +16,7 @@ use soloist_domain::name::{CollectorName, NodeName, WorkerName};
 use soloist_guard::choice::Choice;
 use soloist_guard::shield;
 use soloist_process::outlet::{self, LastWords};
+use soloist_process::sabotage;
 use soloist_process::telemetry;
 use soloist_remote::Access;
 use soloist_runner::collect_command::{self, CollectCommand};
@@ -38,7 +39,8 @@ pub fn main() -> ExitCode {
     }
     outlet::tell_panics();
     let _last_words = LastWords;
-    match readable().and_then(|()| run(cli::typed(VERSION))) {
+    let sound = readable().and_then(|()| sabotage::known().map_err(Failure::Usage));
+    match sound.and_then(|()| run(cli::typed(VERSION))) {
         Ok(code) => code,
         Err(failure) => {
             failure.say();

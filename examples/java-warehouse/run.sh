@@ -8,7 +8,7 @@
 #
 # ORDERS    a CSV file of orders, the number in the first column (default: examples/outbound/orders.csv)
 # PAUSE_MS  how long shipping one order takes (default: 1000)
-# SOLOIST   the program (default: target/release/soloist or target/debug/soloist, else soloist of the PATH)
+# SOLOIST   the program (default: target/dist/soloist, target/release/soloist or target/debug/soloist, else soloist of the PATH)
 # STATE     where everything is kept (default: a new temporary directory, removed at the end)
 # LISTEN    of the node (default: 127.0.0.1:8080); PORTS: of the copies (default: "9001 9002")
 set -eu
@@ -28,7 +28,7 @@ for tool in curl java javac; do
 done
 [ -r "$orders" ] || fail "cannot read $orders: set ORDERS to a CSV file of orders"
 program=${SOLOIST:-}
-for built in "$root/target/release/soloist" "$root/target/debug/soloist"; do
+for built in "$root/target/dist/soloist" "$root/target/release/soloist" "$root/target/debug/soloist"; do
     [ -n "$program" ] || [ ! -x "$built" ] || program=$built
 done
 [ -n "$program" ] || program=$(command -v soloist) || fail "no soloist: install it, build it (cargo build --release), or say where it is: SOLOIST=/path/to/soloist"

@@ -5,7 +5,7 @@
 #
 # SUPPLIER  a supplier that runs already (its log in $STATE/supplier.log); without it examples/impatient.pl is started
 # GAP_MS    what that one allows (default: 150)
-# SOLOIST   the program (default: target/release/soloist or target/debug/soloist, else soloist of the PATH)
+# SOLOIST   the program (default: target/dist/soloist, target/release/soloist or target/debug/soloist, else soloist of the PATH)
 # STORE     where turns are kept (default: a file in STATE); a Redis does as well
 # STATE     where files are kept (default: a new temporary directory, removed at the end)
 #
@@ -28,7 +28,7 @@ for tool in curl perl; do
 done
 
 program=${SOLOIST:-}
-for built in "$root/target/release/soloist" "$root/target/debug/soloist"; do
+for built in "$root/target/dist/soloist" "$root/target/release/soloist" "$root/target/debug/soloist"; do
     [ -n "$program" ] || [ ! -x "$built" ] || program=$built
 done
 [ -n "$program" ] || program=$(command -v soloist) || fail "no soloist: install it, build it (cargo build --release), or say where it is: SOLOIST=/path/to/soloist"

@@ -1000,7 +1000,7 @@ error-unavailable = This does not work at the moment. Try again soon:
 error-internal = Something went wrong here. Tell whoever runs Soloist:
 error-back = To the jobs
 
-# What is refused, and what to do (src/domain/detail.rs)
+# What is refused, and what to do (crates/domain/src/detail.rs)
 refused-no-job = There is no job { $job }, or it is not for you. It may have been renamed or removed: the list of jobs has all that you may see.
 refused-no-node = There is no node { $node }. A node that was silent for a day is off the list: the page of nodes has those that are known.
 refused-no-account = There is no account { $user }. It may have been removed: the page of people has all of them.

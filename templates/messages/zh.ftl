@@ -964,7 +964,7 @@ error-unavailable = 暂时无法处理，请稍后重试：
 error-internal = 系统内部出错，请联系 Soloist 的管理员：
 error-back = 回到任务列表
 
-# 被拒绝的操作，以及怎么办（src/domain/detail.rs）
+# 被拒绝的操作，以及怎么办（crates/domain/src/detail.rs）
 refused-no-job = 没有任务 { $job }，或者您无权查看它。它可能已改名或被删除：任务列表里有您能看到的全部任务。
 refused-no-node = 没有节点 { $node }。一天没有消息的节点会从列表中消失：节点页面列出了已知的节点。
 refused-no-account = 没有账号 { $user }，它可能已被删除：人员页面列出了全部账号。

@@ -1,6 +1,6 @@
 //! Exactly one, proved: real nodes, a real store, scripts that write down what they do, and every fault we can make.
 //!
-//! `cargo test --test faults` runs the named scenarios and the measured take-overs; with `-- --all` random rounds on every store, too. The
+//! `cargo test --features full --test faults` runs the named scenarios and the measured take-overs; with `-- --all` random rounds on every store, too. The
 //! last line is the verdict. The test binary takes arguments of its own, as it is also the script that the nodes run:
 //!
 //! ```text
@@ -273,7 +273,7 @@ fn verdict(name: &str, directory: TempDir, result: Result<String, Vec<String>>) 
     for wrong in wrongs.iter().take(5) {
         println!("    {wrong}");
     }
-    println!("    again: cargo test --test faults -- {name}");
+    println!("    again: cargo test --features full --test faults -- {name}");
     false
 }
 

@@ -81,6 +81,49 @@ fn the_law_uses_no_crate_of_the_house_and_the_page_and_the_runner_never_meet() {
 }
 
 #[test]
+fn every_crate_uses_what_its_manifest_names() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let rooms = std::fs::read_dir(root.join("crates")).expect("the crates").flatten();
+    let crates: Vec<PathBuf> =
+        rooms.map(|room| room.path()).chain([root.to_owned()]).filter(|dir| dir.is_dir()).collect();
+    let (mut looked, mut unused) = (0, Vec::new());
+    for dir in &crates {
+        let mut files = Vec::new();
+        sources(&dir.join("src"), &mut files);
+        let text: String =
+            files.iter().map(|file| std::fs::read_to_string(file).expect("a source")).collect();
+        // Neither comments nor what stands between quotes.
+        let code =
+            |line: &str| line.split("//").next().unwrap_or("").split('"').step_by(2).collect();
+        let code: String = text.lines().map(code).collect::<Vec<String>>().join("\n");
+        let manifest = std::fs::read_to_string(dir.join("Cargo.toml")).expect("a manifest");
+        let manifest: toml::Table = manifest.parse().expect("TOML");
+        for name in manifest["dependencies"].as_table().expect("a table").keys() {
+            looked += 1;
+            if !code.contains(&name.replace('-', "_")) {
+                unused.push(format!("{}: {name}", dir.display()));
+            }
+        }
+    }
+    assert!(looked > 100, "manifests were read: {looked}");
+    assert!(unused.is_empty(), "{unused:#?}");
+}
+
+/// An override of `package."*"` reaches what others wrote, and one of a package by its name that package alone.
+#[test]
+fn what_is_released_is_built_in_one_part_and_stripped() {
+    let manifest =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"));
+    let manifest: toml::Table = manifest.expect("a manifest").parse().expect("TOML");
+    let dist = &manifest["profile"]["dist"];
+    assert_eq!(dist["codegen-units"].as_integer(), Some(1));
+    assert_eq!(dist["strip"].as_bool(), Some(true));
+    let own = |name: &&String| name.starts_with("soloist");
+    let overrides = dist["package"].as_table().expect("a table");
+    assert_eq!(overrides.keys().find(own), None, "it would reach one of our crates only");
+}
+
+#[test]
 fn no_files_of_guard_and_runner_use_each_other_in_a_circle() {
     for room in ["guard", "runner"] {
         let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates").join(room).join("src");

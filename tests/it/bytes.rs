@@ -44,6 +44,20 @@ fn words(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout)
 }
 
+/// A debug build with a slip of the fingers would pass for one that hides its bug.
+#[test]
+fn a_planted_bug_that_there_is_not_is_refused_with_the_names_of_all_and_nothing_is_begun() {
+    let ground = Ground::new("sqlite:soloist.db", "");
+    for words_of in [&["serve"][..], &["check"], &["fence", "f", "--", "touch", "ran"]] {
+        let output = ground.command(words_of).env("SABOTAGE", "nonsense").output();
+        let output = output.expect("it starts");
+        let said = words(&output);
+        assert_eq!(output.status.code(), Some(2), "{words_of:?}: {said}");
+        assert!(said.contains("nonsense") && said.contains("fence_open"), "{said}");
+    }
+    assert!(!ground.path("soloist.db").exists() && !ground.path("ran").exists());
+}
+
 #[test]
 fn a_variable_of_ours_that_is_not_utf_8_is_refused_by_name_and_nothing_is_begun() {
     let ground = Ground::new("sqlite:soloist.db", "");

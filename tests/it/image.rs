@@ -213,6 +213,39 @@ fn the_image_is_for_a_read_only_root_and_a_numeric_user() {
     }
 }
 
+/// `tests/image` builds the next version of Soloist with `--locked`: its lines raise every crate of the workspace in the lock.
+#[test]
+fn the_next_version_that_the_image_is_built_of_stands_in_the_lock() {
+    let version = env!("CARGO_PKG_VERSION");
+    let dir = tempfile::tempdir().expect("a directory");
+    let next = dir.path().join("next");
+    std::fs::create_dir(&next).expect("made");
+    for file in ["Cargo.toml", "Cargo.lock"] {
+        std::fs::write(next.join(file), text(file)).expect("written");
+    }
+    let script = text("tests/image");
+    let raising = script.lines().filter(|line| line.starts_with("sed -i"));
+    let raising: String = raising.map(|line| format!("{line}\n")).collect();
+    let mut shell = Command::new("sh");
+    shell.args(["-ec", &raising]).env("work", dir.path());
+    shell.env("version", version).env("next", format!("{version}-next"));
+    assert!(shell.status().expect("a shell").success());
+    let raised = |file: &str| -> toml::Table {
+        std::fs::read_to_string(next.join(file)).expect("a file").parse().expect("TOML")
+    };
+    let version = format!("{version}-next");
+    let own = raised("Cargo.toml")["workspace"]["package"]["version"].clone();
+    assert_eq!(own.as_str(), Some(version.as_str()));
+    let (before, after): (toml::Table, _) =
+        (text("Cargo.lock").parse().expect("TOML"), raised("Cargo.lock"));
+    let packages = |lock: &toml::Table| lock["package"].as_array().expect("packages").clone();
+    for (before, after) in packages(&before).iter().zip(packages(&after)) {
+        let ours = before.get("source").is_none();
+        assert_eq!(after["version"].as_str() == Some(version.as_str()), ours, "{}", after["name"]);
+        assert!(ours || *before == after, "{}", after["name"]);
+    }
+}
+
 #[test]
 fn two_nodes_of_compose_have_no_more_rights_than_they_need() {
     let compose: serde_json::Value = serde_saphyr::from_str(&text("compose.yaml")).expect("YAML");

@@ -237,6 +237,39 @@ fn the_ways_of_the_readme_work_as_they_stand_there() {
     }
 }
 
+/// `deploy/release.sh check` in a directory in which everything names version 1.2.3, but our own crate in the lock `locked`.
+fn checked_as_1_2_3(locked: &str) -> (bool, String) {
+    let dir = tempfile::TempDir::new().expect("a directory");
+    let lock = format!(
+        "[[package]]\nname = \"other\"\nversion = \"1.2.3\"\n\n[[package]]\nname = \"soloist\"\nversion = \"{locked}\"\n"
+    );
+    for (file, text) in [
+        ("Cargo.toml", "version = \"1.2.3\"\n"),
+        ("Cargo.lock", &lock),
+        ("deploy/helm/soloist/Chart.yaml", "appVersion: 1.2.3\n"),
+        ("deploy/helm/soloist/values.yaml", "  tag: 1.2.3\n"),
+        ("deploy/kubernetes/deployment.yaml", "image: soloist:1.2.3\n"),
+        ("CHANGELOG.md", "## [1.2.3]\n- this\n"),
+        ("deploy/images.env", ""),
+        ("deploy/release.sh", &text("deploy/release.sh")),
+    ] {
+        let file = dir.path().join(file);
+        std::fs::create_dir_all(file.parent().expect("a directory")).expect("made");
+        std::fs::write(file, text).expect("written");
+    }
+    let script = dir.path().join("deploy/release.sh");
+    let output = std::process::Command::new("sh").arg(script).args(["check", "v1.2.3"]).output();
+    let output = output.expect("a shell");
+    (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn a_release_is_checked_by_the_version_of_our_own_crate() {
+    assert_eq!(checked_as_1_2_3("1.2.3"), (true, String::new()));
+    let (passed, said) = checked_as_1_2_3("1.2.2");
+    assert!(!passed && said.contains("Cargo.lock names soloist 1.2.2, not 1.2.3"), "{said}");
+}
+
 /// The changelog has the form that `deploy/release.sh` reads, and every script of the workflow is one.
 #[test]
 fn what_a_release_needs_is_there() {

@@ -8,7 +8,8 @@
 //! are the real ones. Around them stand the record keeping of a store, guards that keep their deadline, and a network that may
 //! lose or delay anything. A pause needs no action of its own: a node that is not scheduled while time passes is paused.
 //!
-//! `MODEL_STATES=5_000_000 cargo test --release --test model -- --nocapture` looks deeper than the default.
+//! `MODEL_STATES=5_000_000 CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true cargo test --release --features full --test model -- --nocapture` looks deeper
+//! than the default; the stores in memory that it plays on are in builds with debug assertions only.
 //!
 //! `lifeline`, `rotation` and `dispatch` are models of their own: programs that are watched; how types take turns and how tasks are handed out, decided by the
 //! transitions of `domain::rotation` and `domain::dispatch`.

@@ -280,10 +280,7 @@ fn way(section: &Section<'_>, base: &Path, looks: bool) -> Option<Way> {
     section.only(known);
     let kind = field.text(KIND)?;
     if kind == "mail" {
-        if let Some(why) = parts::MAIL.missing().filter(|_| !looks) {
-            field.wrong(why);
-            return None;
-        }
+        field.needs(parts::MAIL);
         return mail(section);
     }
     let url = url(section, URL, &["http", "https"]);

@@ -11,6 +11,7 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::problem::{Place, Problems};
+use soloist_process::parts::Part;
 
 /// The text that values point into, and what was found wrong so far.
 pub(super) struct Report {
@@ -18,6 +19,8 @@ pub(super) struct Report {
     line_starts: Vec<usize>,
     pub(super) problems: RefCell<Problems>,
     pub(super) warnings: RefCell<Problems>,
+    /// What this build lacks and a command that only looks does without.
+    pub(super) lacking: RefCell<Problems>,
 }
 
 impl Report {
@@ -25,7 +28,8 @@ impl Report {
         let line_starts = std::iter::once(0)
             .chain(text.match_indices('\n').map(|(at, _)| at + 1))
             .collect::<Vec<_>>();
-        Self { path, line_starts, problems: RefCell::default(), warnings: RefCell::default() }
+        let (problems, warnings, lacking) = Default::default();
+        Self { path, line_starts, problems, warnings, lacking }
     }
 
     pub(super) fn line(&self, at: usize) -> usize {
@@ -72,6 +76,13 @@ impl<'a> Field<'a> {
 
     pub(super) fn warn(&self, text: impl Into<String>) {
         self.report.warn(self.place.clone(), self.key.clone(), text);
+    }
+
+    /// Notes that this build is without `part`, if it is; the rest of the field is looked at all the same.
+    pub(super) fn needs(&self, part: Part) {
+        if let Some(why) = part.missing() {
+            self.report.lacking.borrow_mut().add(self.place.clone(), self.key.clone(), why);
+        }
     }
 
     /// Notes that the type is wrong; `remedy` shows how it is written.

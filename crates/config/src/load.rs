@@ -20,6 +20,7 @@ use super::{
 };
 use soloist_domain::lease::Timing;
 use soloist_domain::name::NodeName;
+use soloist_process::parts::{self, Part};
 
 /// Reads an environment variable.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -166,9 +167,14 @@ pub fn examine(path: Option<&Path>, overrides: Overrides, env: Environment<'_>) 
         _ if blank => WithoutJobs::Blank,
         _ => WithoutJobs::Unsaid,
     };
+    let looks = overrides.only_looks;
     let config = Loader { root, env, overrides, base }.config(file);
     let (mut problems, mut warnings) =
         (RefCell::into_inner(report.problems), RefCell::into_inner(report.warnings));
+    // A command that only looks does without single sign-on and mail. Whoever must repair the file is told the same by all.
+    if !looks || !problems.is_empty() {
+        problems.0.append(&mut RefCell::into_inner(report.lacking).0);
+    }
     problems.sort();
     warnings.sort();
     let config = match config {
@@ -329,6 +335,13 @@ impl Loader<'_> {
         check(&given.text).map_err(wrong).ok()
     }
 
+    /// No command does without what has the store and its leases.
+    fn needs(&self, given: &Given, part: Part) {
+        if let Some(why) = part.missing() {
+            self.root.report.wrong(given.place.clone(), given.key, why);
+        }
+    }
+
     fn store(&self, given: Option<Given>) -> Option<String> {
         let given = given.unwrap_or(Given {
             key: "store",
@@ -339,6 +352,9 @@ impl Loader<'_> {
             Place::File { .. } => self.base.as_path(),
             _ => Path::new(""),
         };
+        if matches!(given.text.split(':').next(), Some("mysql" | "mariadb")) {
+            self.needs(&given, parts::MYSQL);
+        }
         let store = self.checked(&given, |text| address::store(text, base))?;
         if store.contains('\u{fffd}') && !given.text.contains('\u{fffd}') {
             let why = format!(
@@ -353,6 +369,7 @@ impl Loader<'_> {
     #[expect(clippy::option_option, reason = "whether it is right, and whether it is there")]
     fn coordination(&self, store: Option<&str>) -> Option<Option<String>> {
         let Some(given) = self.given("coordination", None) else { return Some(None) };
+        self.needs(&given, parts::ZOOKEEPER);
         self.checked(&given, |text| {
             if store.is_some_and(|store| store.starts_with("sqlite:")) {
                 return Err("is for nodes on many machines, and sqlite: is a file on one: set `store` to a server store, or leave this out".to_owned());
@@ -525,5 +542,70 @@ fn duplicates(sections: &[Section<'_>]) {
                 first.insert(name, field.place.clone());
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TRUSTED: &str = "[oidc]\nissuer = \"https://login.example.org\"\nclient_id = \"x\"\n";
+    const POST: &str = "[channel.post]\nkind = \"mail\"\nurl = \"smtps://h\"\nfrom = \"a@b.c\"\n";
+
+    /// What `serve` and `check` say, and what a command says that only looks; without the directory.
+    fn said(text: &str) -> [Vec<String>; 2] {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join(FILE);
+        std::fs::write(&file, text).unwrap();
+        [false, true].map(|only_looks| {
+            let over = Overrides { only_looks, ..Overrides::default() };
+            let problems = examine(Some(&file), over, &|_| None).config.err().unwrap_or_default();
+            let before = format!("{}/", dir.path().display());
+            problems.0.iter().map(|problem| problem.to_string().replace(&before, "")).collect()
+        })
+    }
+
+    /// What a build without `part` says there; nothing of one that has it.
+    fn lacks(line: usize, key: &str, part: Part) -> Option<String> {
+        Some(format!("soloist.toml:{line}: {key}: {}", part.missing()?))
+    }
+
+    /// `.ci/run` asks it of a build without any part, the other tests of one with all.
+    #[test]
+    fn what_a_build_lacks_is_told_with_all_else_that_is_wrong_by_every_command() {
+        let text =
+            format!("store = \"mysql://u@h\"\ncoordination = \"zookeeper://h\"\n{TRUSTED}{POST}");
+        let lacking = [
+            lacks(1, "store", parts::MYSQL),
+            lacks(2, "coordination", parts::ZOOKEEPER),
+            lacks(3, "oidc", parts::OIDC),
+            lacks(7, "channel.post.kind", parts::MAIL),
+        ];
+        let wrong = [
+            "soloist.toml:1: store: names no host, or no database",
+            "soloist.toml:2: coordination: names no chroot",
+            "soloist.toml:3: oidc.roles: is missing",
+            "soloist.toml:6: channel.post.to: is missing",
+        ];
+        let [served, looked] = said(&text);
+        for line in lacking.iter().flatten() {
+            assert!(served.contains(line), "{line}: {served:#?}");
+        }
+        for part in wrong {
+            assert!(served.iter().any(|line| line.starts_with(part)), "{part}: {served:#?}");
+        }
+        assert_eq!(served.len(), wrong.len() + lacking.iter().flatten().count(), "{served:#?}");
+        assert_eq!(looked, served);
+    }
+
+    #[test]
+    fn who_only_looks_does_without_mail_and_single_sign_on_and_not_without_the_store() {
+        let able = format!("{TRUSTED}default_role = \"viewer\"\n{POST}to = [\"a@b.c\"]\n");
+        let of_node = [lacks(1, "oidc", parts::OIDC), lacks(6, "channel.post.kind", parts::MAIL)];
+        assert_eq!(said(&able), [of_node.into_iter().flatten().collect(), Vec::new()]);
+        let kept = "store = \"mariadb://u@h/d\"\ncoordination = \"zookeeper://h/c\"\n";
+        let of_all = [lacks(1, "store", parts::MYSQL), lacks(2, "coordination", parts::ZOOKEEPER)];
+        let of_all: Vec<String> = of_all.into_iter().flatten().collect();
+        assert_eq!(said(kept), [of_all.clone(), of_all]);
     }
 }

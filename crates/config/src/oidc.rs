@@ -141,10 +141,7 @@ pub(super) fn read(
         None => root.get("oidc"),
     };
     let Some(field) = field else { return Some(None) };
-    if let Some(why) = parts::OIDC.missing().filter(|_| !looks) {
-        field.wrong(why);
-        return None;
-    }
+    field.needs(parts::OIDC);
     let section = field.table(TABLE)?;
     section.only(&KEYS);
     let issuer = required(&section, "issuer", ISSUER, issuer);

@@ -5,33 +5,28 @@
 pub struct Part {
     here: bool,
     name: &'static str,
-    feature: &'static str,
 }
 
 /// MySQL and MariaDB as a store.
-pub const MYSQL: Part = Part { here: cfg!(feature = "mysql"), name: "MySQL", feature: "mysql" };
+pub const MYSQL: Part = Part { here: cfg!(feature = "mysql"), name: "MySQL" };
 /// ZooKeeper as coordination.
-pub const ZOOKEEPER: Part =
-    Part { here: cfg!(feature = "zookeeper"), name: "ZooKeeper", feature: "zookeeper" };
+pub const ZOOKEEPER: Part = Part { here: cfg!(feature = "zookeeper"), name: "ZooKeeper" };
 /// Alerts by mail.
-pub const MAIL: Part =
-    Part { here: cfg!(feature = "mail"), name: "alerts by mail", feature: "mail" };
+pub const MAIL: Part = Part { here: cfg!(feature = "mail"), name: "alerts by mail" };
 /// Single sign-on.
-pub const OIDC: Part =
-    Part { here: cfg!(feature = "oidc"), name: "single sign-on", feature: "oidc" };
+pub const OIDC: Part = Part { here: cfg!(feature = "oidc"), name: "single sign-on" };
 
 impl Part {
-    /// What to do if this build is without it.
+    /// What to do if this build is without it. The remedy is the same for each part: of two remedies the second would take back
+    /// what the first one gave.
     #[must_use]
     pub fn missing(self) -> Option<String> {
-        (!self.here).then(|| self.absent())
-    }
-
-    fn absent(self) -> String {
-        let Self { name, feature, .. } = self;
-        format!(
-            "this build has no {name}: build with `cargo build --release --features {feature}`, or use the package"
-        )
+        let Self { here, name } = self;
+        (!here).then(|| {
+            format!(
+                "this build has no {name}: build with `cargo build --release --features full`, or use the package"
+            )
+        })
     }
 }
 
@@ -40,11 +35,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_build_without_a_part_says_how_to_get_it() {
-        let part = Part { here: false, name: "single sign-on", feature: "oidc" };
-        let said = part.missing().unwrap();
-        assert!(said.starts_with("this build has no single sign-on: build with"), "{said}");
-        assert!(said.contains("--features oidc"), "{said}");
-        assert_eq!(Part { here: true, ..part }.missing(), None);
+    fn a_build_without_parts_says_one_way_to_get_all_of_them() {
+        for part in [MYSQL, ZOOKEEPER, MAIL, OIDC] {
+            let said = Part { here: false, ..part }.missing().unwrap();
+            assert!(said.starts_with(&format!("this build has no {}: ", part.name)), "{said}");
+            assert!(said.contains("--features full`"), "{said}");
+            assert_eq!(Part { here: true, ..part }.missing(), None);
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! Bugs planted on purpose, to see that the fault suite finds every one of them.
 //!
-//! Every debug build has them and no release: there each question is answered "no" when the program is compiled. A process carries the bug that `$SABOTAGE` names, and hands it on to its guards. A place that asks
-//! [`planted`] says what breaks there; nothing else may be decided by it.
+//! Every debug build has them and no release: there each question is answered "no" when the program is compiled. A process
+//! carries the bug that `$SABOTAGE` names, and hands it on to its guards. A place that asks [`planted`] says what breaks there;
+//! nothing else may be decided by it.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -68,6 +69,26 @@ bugs! {
     LeaseNeverEnds = "lease_never_ends",
     /// `soloist fence` lets every token pass.
     FenceOpen = "fence_open",
+}
+
+/// Whether `$SABOTAGE` names a bug, or none; a release does not read it.
+///
+/// # Errors
+/// It names none of them: whoever made a slip would take the program without a bug for one that hides it.
+pub fn known() -> Result<(), String> {
+    if !cfg!(debug_assertions) {
+        return Ok(());
+    }
+    std::env::var_os(VARIABLE).map_or(Ok(()), |given| known_as(&given.to_string_lossy()))
+}
+
+fn known_as(given: &str) -> Result<(), String> {
+    let names: Vec<&str> = Bug::ALL.iter().map(|bug| bug.name()).collect();
+    if given.is_empty() || names.contains(&given) {
+        return Ok(());
+    }
+    let names = names.join(", ");
+    Err(format!("${VARIABLE}: {given:?} is no planted bug: unset it, or use one of {names}"))
 }
 
 /// Whether this process carries `bug`.
@@ -144,6 +165,16 @@ mod tests {
             .collect();
         for (bug, right, _) in IN_LUA {
             assert!(texts.iter().any(|text| text.contains(right)), "{bug:?}: {right}");
+        }
+    }
+
+    #[test]
+    fn a_bug_that_nobody_planted_is_refused_with_the_names_of_all() {
+        let said = known_as("nonsense").unwrap_err();
+        assert!(said.starts_with("$SABOTAGE: \"nonsense\" is no planted bug"), "{said}");
+        assert!(Bug::ALL.iter().all(|bug| said.contains(bug.name())), "{said}");
+        for good in Bug::ALL.iter().map(|bug| bug.name()).chain([""]) {
+            assert_eq!(known_as(good), Ok(()), "{good}");
         }
     }
 

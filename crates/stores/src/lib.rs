@@ -78,5 +78,5 @@ fn locks(url: &str, options: &Options, store: Arc<dyn Backend>) -> Result<Arc<dy
 #[cfg(not(feature = "zookeeper"))]
 fn locks(_: &str, _: &Options, _: Arc<dyn Backend>) -> Result<Arc<dyn Coordination>> {
     let why = soloist_process::parts::ZOOKEEPER.missing().unwrap_or_default();
-    Err(StoreError::Unsupported(why))
+    Err(StoreError::Unsupported(format!("coordination: {why}")))
 }

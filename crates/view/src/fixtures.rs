@@ -15,7 +15,7 @@ use soloist_domain::job::{
     RunRecord,
 };
 use soloist_domain::lease::{Timing, Token};
-use soloist_domain::name::{Owner, RunId, UserName};
+use soloist_domain::name::{JobName, Owner, RunId, UserName};
 use soloist_store::nodes::Beat;
 
 /// 2026-05-04, a morning.

@@ -52,7 +52,7 @@ use soloist_domain::alert::{When, crashes_in_a_row};
 use soloist_domain::handover::{Taker, standing};
 use soloist_domain::job::{JobRecord, NextWhat, RunEnd, State, Untold, Viewpoint, state};
 use soloist_domain::limits::Quiet;
-use soloist_domain::name::{JobName, NodeName, UserName};
+use soloist_domain::name::{NodeName, UserName};
 use soloist_domain::time::{Boot, StoreTime};
 use soloist_store::feed::Seen;
 use soloist_store::nodes::NodeRecord;

@@ -63,7 +63,7 @@ use soloist::store::{Options, Store};
 use soloist_store_memory::World;
 
 /// Generates the module `$store`, with one test for every law, each on the fresh store that `$fresh` makes. `coordinated`: only the laws
-/// that an ensemble beside a store takes part in; all others are asked of the store alone, by the same code (`store/mod.rs`).
+/// that an ensemble beside a store takes part in; all others are asked of the store alone, by the same code (`store/lib.rs`).
 macro_rules! laws {
     ($store:ident, $fresh:expr) => {
         mod $store {

@@ -1,5 +1,5 @@
 //! The bell: rows with hints, read every 20 to 60 ms by each process that listens. Numbers may become visible out of order.
-//! See [ADR 0023](../../../docs/adr/0023-mysql.md).
+//! See [ADR 0023](../../../../docs/adr/0023-mysql.md).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! MySQL 8 and MariaDB 10.6, and later: a store that nodes on many machines share.
 //!
 //! Owned here: connections, what is refused of a server, the tables, the bell (rows that are looked for), what doctor says. Everything that
-//! is decided, and nearly every statement, is in `../sql/` and `../core/`: see [ADR 0023](../../../docs/adr/0023-mysql.md). MariaDB is what
+//! is decided, and nearly every statement, is in `../sql/` and `store/core`: see [ADR 0023](../../../../docs/adr/0023-mysql.md). MariaDB is what
 //! the tests hold it to; `tests/run --mysql` holds it to MySQL.
 //!
 //! | file | what |

@@ -1,4 +1,4 @@
-//! What is refused of a server, and the steps of its schema: applied under a lock (`../schema.rs`). A server of this kind makes tables in no
+//! What is refused of a server, and the steps of its schema: applied under a lock (`store/schema.rs`). A server of this kind makes tables in no
 //! transaction: what was begun is gone on with.
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
 -- Schema 1: jobs as texts that crates/store/src/core decides on, everything else as cells, lists and logs. What each table is
--- for: crates/store/src/postgres/schema.sql. Instants are microseconds since 1970 by the server's clock, `*_ms` milliseconds. Never edited once
+-- for: crates/store-sql/src/postgres/schema.sql. Instants are microseconds since 1970 by the server's clock, `*_ms` milliseconds. Never edited once
 -- released: what comes later is a step (open.rs).
 -- `{table}`: InnoDB, utf8mb4, compared byte by byte, trailing blanks included. Indexes stand in their tables: so CREATE is enough.
 
@@ -89,7 +89,7 @@ CREATE TABLE IF NOT EXISTS rings (
 ) {table};
 
 -- Dispatch. Instants are Stamps: microseconds since 1970 on the server's clock, which never go back behind `newest`.
--- What each table is for: crates/store/src/sqlite/schema.sql.
+-- What each table is for: crates/store-sql/src/sqlite/schema.sql.
 
 CREATE TABLE IF NOT EXISTS dispatch (
     one    BIGINT NOT NULL PRIMARY KEY,

@@ -1,4 +1,4 @@
-//! What is refused of a server, and the steps of its schema: applied in one transaction, with their number (`../schema.rs`).
+//! What is refused of a server, and the steps of its schema: applied in one transaction, with their number (`store/schema.rs`).
 
 use super::fault::POOLER;
 use super::session::Conn;

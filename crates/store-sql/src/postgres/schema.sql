@@ -87,7 +87,7 @@ CREATE TABLE numbers (
 INSERT INTO numbers VALUES ('gate', 0), ('gate:turns', 0);
 
 -- Dispatch. Instants are Stamps: microseconds since 1970 on the server's clock, which never go back behind `newest`.
--- Texts are compared as bytes. What each table is for: crates/store/src/sqlite/schema.sql.
+-- Texts are compared as bytes. What each table is for: crates/store-sql/src/sqlite/schema.sql.
 
 CREATE TABLE dispatch (
     one    BIGINT PRIMARY KEY CHECK (one = 1),

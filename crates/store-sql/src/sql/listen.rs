@@ -2,7 +2,7 @@
 //!
 //! A ringer rings after the commit, one ring at a time, in the order of the commits of this process: commits that told others would wait
 //! for each other. A hint that is lost that way, because its process died in between, is found by the sweep of every listener
-//! (`follow.rs`); a collector whose wake is lost asks again about a second later (`../../dispatch/claim.rs`). Only who may end right after
+//! (`follow.rs`); a collector whose wake is lost asks again about a second later (`desk/dispatch/claim.rs`). Only who may end right after
 //! a commit, for an act of a person or a lease given back, waits for it.
 
 use std::future::Future;

@@ -22,7 +22,7 @@
 //!
 //! No process decides while it holds a lock of the server: a node that is stopped then would stop all others. So a change is sent as
 //! one packet: it takes its locks, reads the clock once, compares, writes if all of it held, and commits. A change of one row is one
-//! statement that does the same. See [ADR 0022](../../../docs/adr/0022-sql-stores.md).
+//! statement that does the same. See [ADR 0022](../../../../docs/adr/0022-sql-stores.md).
 
 pub(super) mod converse;
 mod dialect;

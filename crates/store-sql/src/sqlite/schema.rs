@@ -1,4 +1,4 @@
-//! The schema: steps, applied together in one transaction; the number is `user_version` (`../schema.rs`).
+//! The schema: steps, applied together in one transaction; the number is `user_version` (`store/schema.rs`).
 //!
 //! A file of a newer program, of a development version or of another program is refused and not touched. One of an older program is
 //! upgraded only while no other process has it open.

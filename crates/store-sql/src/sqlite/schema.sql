@@ -1,4 +1,4 @@
--- Schema 1: everything a store needs, as crates/store/src/sqlite/schema.rs makes it. Never edited once released: what comes later is a step.
+-- Schema 1: everything a store needs, as crates/store-sql/src/sqlite/schema.rs makes it. Never edited once released: what comes later is a step.
 -- Instants are milliseconds since 1970 (UTC) unless the name or the section says otherwise.
 
 CREATE TABLE meta (
@@ -87,7 +87,7 @@ CREATE TABLE numbers (
     newest INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Dispatch. Instants are Stamps: microseconds since 1970 on a clock of their own (crates/store/src/sqlite/clock.rs).
+-- Dispatch. Instants are Stamps: microseconds since 1970 on a clock of their own (crates/store-sql/src/sqlite/clock.rs).
 
 -- One row. `newest` is the newest instant that was written down: the clock never goes back behind it.
 CREATE TABLE dispatch (

@@ -1,4 +1,4 @@
-//! A transaction on SQLite as a session of `store/sql`: its statements are answered at once, on the thread of the connection.
+//! A transaction on SQLite as a session of `store-sql/sql`: its statements are answered at once, on the thread of the connection.
 
 use std::sync::Arc;
 

@@ -54,7 +54,7 @@ use soloist_process::sabotage::{Bug, planted};
 const ATTEMPTS: usize = 64;
 /// A commit may arrive so much later than it was decided.
 const ON_ITS_WAY: Duration = Duration::from_secs(1);
-/// How an entry of the history shows that it stands for idle runs. SQLite has an index of it (`0008_jobs.sql`), the other SQL stores a column.
+/// How an entry of the history shows that it stands for idle runs. SQLite has an index of it (`store-sql/sqlite/schema.sql`), the other SQL stores a column.
 pub const FOLDED: &str = "\"folded\":";
 
 /// What a decision is made on, beside the job.
