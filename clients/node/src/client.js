@@ -7,11 +7,13 @@
 //
 // All times are in milliseconds.
 
+import { AsyncLocalStorage } from "node:async_hooks";
 import { randomUUID } from "node:crypto";
+import { constants } from "node:os";
 import { Worker } from "node:worker_threads";
 import { exit, lastWords } from "./end.js";
 import * as life from "./life.js";
-import { between, cut, frames, has, instant, Line, listed, Nodes, Refused, since, sleep, SoloistError, span, text, Unreachable, whole } from "./line.js";
+import { between, cut, frames, has, instant, Line, listed, Nodes, quoted, Refused, since, sleep, SoloistError, span, text, Unreachable, whole } from "./line.js";
 
 // As `soloist run` when its lease was lost.
 const EXIT_CODE = 76;
@@ -48,7 +50,54 @@ const LONGER = 10;
 const FIELDS = { ended: 0, mono: 1, wall: 2, stop: 3 };
 const FAR = 2n ** 62n;
 
+// A bundle may be without watchdog.js; this one says nothing.
+const SPARE = `const [holds, least] = [[], (...all) => all.reduce((one, other) => (one < other ? one : other))];
+require("node:worker_threads").parentPort.on("message", ({ shared }) => holds.push(new BigInt64Array(shared)));
+setInterval(() => {
+  const [mono, wall] = [process.hrtime.bigint() / 1_000_000n, BigInt(Date.now())];
+  for (const [ended, byMono, byWall, stop] of holds)
+    if (!ended && least(byMono - mono, byWall - wall, stop + 500n - mono) <= 5n) process.kill(process.pid, "SIGKILL");
+}, 20);`;
+
+// What is to be asked to stop when the program ends: holds whose work goes on, and loops.
+const running = new Set();
+// In whose work we are.
+const within = new AsyncLocalStorage();
+const watchdogs = [() => new URL("./watchdog.js", import.meta.url), () => SPARE];
 let watchdog;
+
+function guard() {
+  const source = watchdogs.shift();
+  if (!source) return process.emitWarning("no watchdog can be started: work that blocks the event loop is not ended", "SoloistWarning");
+  const lost = () => ((watchdog = undefined), guard());
+  try {
+    // Not by the program's own options: `--input-type` is none for a thread.
+    watchdog = new Worker(source(), { execArgv: [], eval: source() === SPARE }).on("error", lost);
+    watchdog.unref();
+    for (const hold of running) hold._guard?.();
+  } catch { lost(); }
+}
+
+/** See index.d.ts. */
+export function releaseOnExit(...signals) {
+  for (const signal of signals.length ? signals : ["SIGTERM", "SIGINT"]) {
+    const listener = async () => {
+      // Who listens, too, ends the program. Else a second one means at once.
+      const alone = process.listenerCount(signal) === 1;
+      if (alone) process.off(signal, listener);
+      const all = [...running];
+      for (const each of all) each._interrupt("the program ends");
+      const over = Promise.all(all.map((each) => each._given));
+      await Promise.race([over, sleep(Math.max(0, ...all.map((each) => each.grace)))]);
+      if (all.some((each) => each._ended?.signal.aborted)) await Promise.race([over, sleep(SLACK)]);
+      if (!alone) return;
+      process.kill(process.pid, signal);
+      // The first process of a container, which that does not end.
+      setTimeout(() => process.exit(128 + constants.signals[signal]), 1000);
+    };
+    process.on(signal, listener);
+  }
+}
 
 /** The work must end now: somebody asked for it, or the deadline is near or over. */
 export class Stopped extends Error {}
@@ -68,6 +117,7 @@ export class Hold {
     Object.assign(this, { nodes, what, path, grace, onOverrun, reason: undefined });
     Object.assign(this, { _token: 0, _length: 0, _margin: 0, _from: instant(), _stopBy: Infinity, _toldAt: undefined, _lost: false });
     [this._stopping, this._ended] = [new AbortController(), new AbortController()];
+    this._given = new Promise((resolve) => (this._give = resolve));
     this._line = new Line(nodes, this._ended.signal);
     this._shared = new BigInt64Array(new SharedArrayBuffer(32)).fill(FAR);
     this._shared[FIELDS.ended] = 0n;
@@ -148,14 +198,14 @@ export class Hold {
   }
 
   _start() {
-    if (this.onOverrun === "exit") {
-      watchdog ??= new Worker(new URL("./watchdog.js", import.meta.url));
-      watchdog.unref();
-      watchdog.postMessage({ id: randomUUID(), what: this.what, shared: this._shared.buffer });
-    }
+    running.add(this);
+    if (!watchdog && this.onOverrun === "exit") guard();
+    else this._guard();
     this._keep();
     this._watch();
   }
+
+  _guard() { if (this.onOverrun === "exit") watchdog?.postMessage({ id: randomUUID(), what: this.what, shared: this._shared.buffer }); }
 
   async _try(wait) {
     try {
@@ -201,15 +251,26 @@ export class Hold {
     this._finish();
     const warn = (error) => process.emitWarning(`${this.what}: not given back, so it runs out by itself: ${error.message}`, "SoloistWarning");
     if (left) await new Line(this.nodes).call("POST", path, body, Math.min(SLACK, left / 2), left, shape).catch(warn);
+    this._gone();
   }
 
   _finish() { this._ended.abort(Atomics.store(this._shared, FIELDS.ended, 1n)); }
+
+  _gone() {
+    this._finish();
+    this._give(running.delete(this));
+  }
 }
 
 /** The right to be the only one. `run`: the run of the job that this grant is, if its name is a job. */
 export class Lease extends Hold {
   _lines = [];
   _answers = [GRANT, BUSY];
+
+  constructor(nodes, name, options) {
+    super(nodes, `lease ${name}`, `/api/v1/leases/${quoted(name)}`, options);
+    this.name = name;
+  }
 
   progress(done, total, note = "") { this._progress = { done: Number(done), total: Number(total), note: cut(String(note), LONGEST) }; }
 
@@ -226,23 +287,23 @@ export class Lease extends Hold {
 
   async _start() {
     super._start();
-    const armed = (margin) => {
-      // The watcher kills so long before the end of the lease: the work is over before.
-      this._margin = margin + BEFORE_KILL;
-      super._trust(this._from, this._length);
-    };
-    this._work = new life.Work(decodeURIComponent(this.path.split("/").pop()), this._secret, this._from.mono + this._length * TRUST, armed);
-    await life.begin(this.nodes, this._work);
-    if (!this._work.passed) return;
-    this._work.expect(); // it is renewed first
-    await this._work.wait(this._every + SOON);
+    await life.begin(this.nodes, this);
+    if (!this._passed) return;
+    life.expect(this); // it is renewed first
+    await life.wait(this, this._every + SOON);
+  }
+
+  get _until() { return this._from.mono + this._length * TRUST; }
+
+  /** The watcher kills so long before the end of the lease: the work is over before. */
+  _arm(margin) {
+    this._margin = margin + BEFORE_KILL;
+    super._trust(this._from, this._length);
   }
 
   _trust(sent, length) {
     super._trust(sent, length);
-    if (!this._work) return;
-    this._work.until = sent.mono + length * TRUST;
-    life.say(this._work);
+    life.say(this);
   }
 
   async _renew(wait) {
@@ -305,24 +366,27 @@ export class Task extends Hold {
       const [outcome, words] = [error instanceof Dead ? "dead" : "retry", `${error?.name}: ${error?.message ?? error}`];
       Object.assign(result, { outcome, error: cut(words, 900), delay_ms: error instanceof Retry ? error.delay : undefined });
     }
-    this._finish();
+    this._gone();
     return result;
   }
 }
 
 /** The same again and again, so many times at once, until `close()`. */
 export class Loop {
-  constructor(what, count, once) {
-    this._over = new AbortController();
-    this._runs = Promise.all(Array.from({ length: count }, () => this._run(what, once)));
+  constructor(what, count, once, grace = 1000) {
+    [this._over, this.grace] = [new AbortController(), grace];
+    running.add(this);
+    this._given = Promise.all(Array.from({ length: count }, () => within.run(this, () => this._run(what, once))));
   }
 
-  /** Asks the work to stop, begins nothing more, and waits until all has ended. */
+  /** Asks the work to stop, begins nothing more, and waits until all has ended; not, if its own work calls it. */
   async close() {
-    this._over.abort();
+    this._interrupt();
     this.hold?._interrupt("closed");
-    await this._runs;
+    if (within.getStore() !== this) await this._given;
   }
+
+  _interrupt() { this._over.abort(running.delete(this)); }
 
   async _run(what, once) {
     const over = this._over.signal;
@@ -344,8 +408,8 @@ export class Loop {
 /** See index.d.ts, where every option is described. */
 export class Soloist extends Nodes {
   async lease(name, work, { ttl, wait, signal, ...options } = {}) {
-    const lease = new Lease(this, `lease ${name}`, `/api/v1/leases/${encodeURIComponent(name)}`, options);
-    await lease._acquire(new Line(this, signal), { holder: this.holder, ttl_ms: ttl }, wait);
+    const lease = new Lease(this, name, options);
+    await lease._acquire(new Line(this, signal), { holder: this.holder, ttl_ms: ttl }, wait).catch((error) => { throw lease._gone(), error; });
     let end = { end: "done" };
     try {
       return await work(lease);
@@ -356,7 +420,7 @@ export class Soloist extends Nodes {
       throw error;
     } finally {
       lease._finish(); // nobody is to be stopped any more
-      await life.end(lease._work);
+      await life.end(lease);
       lease._line = new Line(this);
       // The last words are worth one try.
       while ((lease._lines.length || lease._progress) && lease.remaining && (await lease._try(0)));
@@ -365,18 +429,18 @@ export class Soloist extends Nodes {
   }
 
   runWhileLeader(name, work, options) {
-    encodeURIComponent(name); // what no encoder takes is the caller's error, and is not tried again and again
+    quoted(name);
     // No work begins after close().
     const once = async (lease, signal, loop) => signal.aborted || (await work((loop.hold = lease)));
-    return new Loop(name, 1, (signal, loop) => this.lease(name, (lease) => once(lease, signal, loop), { ...options, signal }));
+    return new Loop(name, 1, (signal, loop) => this.lease(name, (lease) => once(lease, signal, loop), { ...options, signal }), options?.grace);
   }
 
   async turn(rotation, type, work, { lease, wait, worker, signal, ...options } = {}) {
-    const [path, line, began] = [`/api/v1/rotations/${encodeURIComponent(rotation)}`, new Line(this, signal), instant()];
+    const [path, line, began] = [`/api/v1/rotations/${quoted(rotation)}`, new Line(this, signal), instant()];
     const turn = new Turn(this, `turn ${rotation}/${type}`, `${path}/turns`, options);
     // The end of a turn is said by the store's clock, which is not ours: so its length must be known.
     turn._length = lease ?? (await line.call("GET", path, undefined, SLACK, wait, RULES)).lease_ms;
-    await turn._acquire(line, { type, worker: worker ?? this.holder }, wait, began);
+    await turn._acquire(line, { type, worker: worker ?? this.holder }, wait, began).catch((error) => { throw turn._gone(), error; });
     let outcome = "failed";
     try {
       const value = await work(turn);
@@ -388,7 +452,7 @@ export class Soloist extends Nodes {
   }
 
   collect(source, handler, { lease, parallel = 1, collector } = {}) {
-    const rules = `/api/v1/sources/${encodeURIComponent(source)}`;
+    const rules = `/api/v1/sources/${quoted(source)}`;
     return new Loop(`collect ${source}`, parallel, async (over) => {
       const line = new Line(this, over);
       const length = lease ?? (await line.call("GET", rules, undefined, SLACK, Infinity, RULES)).lease_ms;

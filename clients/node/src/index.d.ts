@@ -79,9 +79,12 @@ export class Task extends Hold {
 export class Loop {
   /** The lease, while it is held and the work runs, and the last one afterwards. */
   readonly hold: Hold | undefined;
-  /** Asks the work to stop, begins nothing more, and waits until all has ended. */
+  /** Asks the work to stop, begins nothing more, and waits until all has ended; not, if its own work calls it. */
   close(): Promise<void>;
 }
+/** From now on a signal (default: SIGTERM and SIGINT) asks all work to stop, and ends the program when all was given back, or after the grace of the
+ *  work. If the program listens to it, too, then it is what ends the program. */
+export function releaseOnExit(...signals: string[]): void;
 
 /** A cluster of Soloist nodes, by the addresses of some of them (`http://a:8080`). */
 export class Soloist {

@@ -1,6 +1,6 @@
 // The life line: a program on a machine that runs a node is watched as a script is. Knows lines of JSON on a socket, and nothing of HTTP.
 //
-// The watcher is told under which lease the work is and until when it must be over. It kills the process by then, and when the kernel says that
+// The watcher is told under which lease the lease is and until when it must be over. It kills the process by then, and when the kernel says that
 // the process is dead the lease is given back. It comes on top of the deadline that client.js and watchdog.js keep.
 //
 // One connection serves all leases of a process, and keeps no process alive. What is not answered within a second is no watch; then it connects
@@ -10,69 +10,65 @@
 import { existsSync } from "node:fs";
 import { connect } from "node:net";
 import { debuglog } from "node:util";
-import { between, has, instant, parsed, whole } from "./line.js";
+import { between, has, instant, parsed } from "./line.js";
 
 // Where packages and images have it. The variable names another; empty, it names none.
 const [USUAL, NAMED] = ["/run/soloist/lifeline.sock", "SOLOIST_LIFELINE"];
 // An answer that comes later is none; and so long an end is waited for before the lease is given back. Lines that wait for their answers; what one
 // answer may have.
 const [PATIENCE, PARTING, AT_ONCE, MOST] = [1000, 100, 64, 2 ** 16];
-const ANSWER = { ok: (ok) => typeof ok === "boolean", now_ns: whole };
+// In nanoseconds: more than a safe integer, when a machine has been up for 104 days; a few of them are not missed.
+const ns = (value) => Number.isInteger(value) && value >= 0;
+const ANSWER = { ok: (ok) => typeof ok === "boolean", now_ns: ns };
 const debug = debuglog("soloist");
 
-/** What the watcher is told of one lease. `armed` is called with the time between the kill and the instant that was told. */
-export class Work {
-  constructor(name, secret, until, armed) {
-    Object.assign(this, { name, secret, until, armed, over: false, passed: false, state: "" });
-    this.expect();
-  }
-
-  /** From now on `known` waits for an answer, or for there being none. */
-  expect() { this.known = new Promise((resolve) => Object.assign(this, { know: resolve })); }
-
-  wait(most) {
-    let timer;
-    const late = new Promise((resolve) => (timer = setTimeout(resolve, most)));
-    return Promise.race([this.known, late]).finally(() => clearTimeout(timer));
-  }
+/** From now on `wait` waits for an answer, or for there being none. */
+export const expect = (lease) => (lease._known = new Promise((resolve) => (lease._know = resolve)));
+export function wait(lease, most) {
+  let timer;
+  const late = new Promise((resolve) => (timer = setTimeout(resolve, most)));
+  return Promise.race([lease._known, late]).finally(() => clearTimeout(timer));
 }
 
-const works = new Map();
+// Of a lease it uses: `name`, `_secret`, `_until` by our clock, `_over`; it sets `_passed` (what was told was over already) and `_state`, and tells
+// `_arm` how long before its end the kill is.
+const leases = new Map();
 let [socket, up, down, failed, state, dirty, asked, offset] = [undefined, false, false, 0, "", new Set(), [], -Infinity];
 
 /** Before the work begins. Waits for the answer, for a second at most. */
-export async function begin(nodes, work) {
+export async function begin(nodes, lease) {
+  expect(lease);
   const where = process.env[NAMED] ?? (existsSync(USUAL) ? USUAL : "");
   if (!where) return note(undefined, `not watched: there is no ${USUAL}, and ${NAMED} names none`, true);
-  works.set(work.name, work);
-  say(work);
+  leases.set(lease.name, lease);
+  say(lease);
   if (!socket) open(where, nodes);
-  if (!down) await work.wait(PATIENCE);
+  if (!down) await wait(lease, PATIENCE);
 }
 
 /** Something is new. Waits for nothing. */
-export function say(work) {
-  if (works.get(work.name) !== work) return;
-  dirty.add(work);
+export function say(lease) {
+  if (leases.get(lease.name) !== lease) return;
+  dirty.add(lease);
   if (up) tell();
 }
 
 /** The work has ended. */
-export async function end(work) {
-  if (works.get(work.name) !== work) return;
-  work.expect();
-  work.over = true;
-  say(work);
-  if (up) await work.wait(PARTING);
+export async function end(lease) {
+  if (leases.get(lease.name) !== lease) return;
+  expect(lease);
+  lease._over = true;
+  say(lease);
+  if (up) await wait(lease, PARTING);
 }
 
 /** Says how it is watched, once, and when that changes. */
-function note(work, now, good) {
-  const before = work?.state || state;
-  if (work) work.state = now;
+function note(lease, now, good) {
+  const before = lease?._state || state;
+  if (lease) lease._state = now;
   else state = now;
   if (now === before) return;
-  const words = `life line: ${work ? `${work.name}: ` : ""}${now}`;
+  const words = `life line: ${lease ? `${lease.name}: ` : ""}${now}`;
   if (good) debug(words);
   else process.emitWarning(words, "SoloistWarning");
 }
@@ -89,11 +85,14 @@ function open(where, nodes) {
     failed = up ? 0 : Math.min(failed + 1, 6);
     [up, down] = [false, true];
     note(undefined, `not watched: ${where}: ${error.message}`);
-    for (const work of works.values()) work.know((work.state = ""));
+    for (const lease of leases.values()) {
+      lease._know((lease._state = ""));
+      if (lease._over && lease._until < instant().mono) leases.delete(lease.name);
+    }
     setTimeout(again, between(0.5, 1) * 30 * 2 ** failed).unref();
   };
   // Who needs it makes it anew.
-  const again = () => (works.size ? open(where, nodes) : ([socket, down] = [undefined, false]));
+  const again = () => (leases.size ? open(where, nodes) : ([socket, down] = [undefined, false]));
   // After whatever came while the event loop was blocked has been heard.
   const look = () => { if (asked.length && instant().mono - asked[0].at > PATIENCE) lost(new Error("it did not answer within a second")); };
   timer = setInterval(() => setImmediate(look), PATIENCE / 4).unref();
@@ -111,42 +110,42 @@ function open(where, nodes) {
   return line;
 }
 
-function ask(work, words) {
-  asked.push({ at: instant().mono, work, until: words.until_ns });
+function ask(lease, words) {
+  asked.push({ at: instant().mono, lease, until: words.until_ns });
   socket.write(`${JSON.stringify(words)}\n`);
 }
 
 function tell() {
-  for (const work of dirty) {
+  for (const lease of dirty) {
     if (asked.length >= AT_ONCE) return;
-    dirty.delete(work);
-    const { name: under, secret, until } = work;
-    if (works.get(under) !== work) continue; // another has its name
-    ask(work, work.over ? { end: under } : { under, secret, until_ns: Math.floor((until + offset) * 1e6) });
+    dirty.delete(lease);
+    const { name: under, _secret: secret, _until: until } = lease;
+    if (leases.get(under) !== lease) continue; // another has its name
+    ask(lease, lease._over ? { end: under } : { under, secret, until_ns: Math.floor((until + offset) * 1e6) });
   }
 }
 
 function hear(answer) {
   if (!has(answer, ANSWER) || !asked.length) throw new Error("this is no watcher");
-  const { work, until } = asked.shift();
+  const { lease, until } = asked.shift();
   // Its clock less ours, and never more than that: it was read before this came. A greater one is nearer to the truth.
   offset = Math.max(offset, answer.now_ns / 1e6 - instant().mono);
-  const [detail, kills] = [answer.detail ?? answer.why ?? "", work ? whole(answer.kill_ns) : answer.kill];
-  if (work && !until) { // its end
-    if (works.get(work.name) === work) works.delete(work.name);
-    return work.know();
+  const [detail, kills] = [answer.detail ?? answer.why ?? "", lease ? ns(answer.kill_ns) : answer.kill];
+  if (lease && !until) { // its end
+    if (leases.get(lease.name) === lease) leases.delete(lease.name);
+    return lease._know();
   }
-  if (!work && !answer.ok) throw new Error(detail);
-  if (!work && "again" in answer) return ask(undefined, { again: answer.again });
-  if (work) {
-    work.passed = !answer.ok && detail.startsWith("until_ns has passed");
-    if (kills) work.armed((until - answer.kill_ns) / 1e6);
+  if (!lease && !answer.ok) throw new Error(detail);
+  if (!lease && "again" in answer) return ask(undefined, { again: answer.again });
+  if (lease) {
+    lease._passed = !answer.ok && detail.startsWith("until_ns has passed");
+    if (kills) lease._arm((until - answer.kill_ns) / 1e6);
   } else {
     [up, down] = [true, false];
-    dirty = new Set(works.values());
+    dirty = new Set(leases.values());
   }
   const lacks = [kills ? "" : "it is not killed in time", answer.release ? "" : "its death gives nothing back"].filter(Boolean);
-  if (!answer.ok || lacks.length > 1) note(work, `not watched: ${detail}`);
-  else note(work, lacks.length ? `watched, but ${lacks[0]}: ${detail}` : "watched", !lacks.length);
-  work?.know();
+  if (!answer.ok || lacks.length > 1) note(lease, `not watched: ${detail}`);
+  else note(lease, lacks.length ? `watched, but ${lacks[0]}: ${detail}` : "watched", !lacks.length);
+  lease?._know();
 }

@@ -13,6 +13,8 @@ import { setTimeout as later } from "node:timers/promises";
 
 // Milliseconds. The live stream begins at once, and a comment comes every 15 s: one that is silent for longer is dead.
 const [BEGIN, SILENT] = [5000, 40_000];
+// That no node answers is said once, and then so often.
+const COMPLAINT = 60_000;
 // Of an answer, in bytes; of a frame of the stream, which may tell of thousands of jobs.
 const [MOST, MOST_OF_FRAME] = [2 ** 20, 2 ** 24];
 // HTTP: not now.
@@ -84,8 +86,14 @@ export class Nodes {
     if (!/^[!-~]+$/.test(token)) throw new TypeError("the token has a blank, a line end or a letter that is not ASCII: give it as it was made");
     if (![undefined, "leave"].includes(overrun)) throw new TypeError(`overrun: ${overrun} is not "leave"`);
     const host = hostname().toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "").slice(0, 40);
-    Object.assign(this, { token, overrun, holder: holder ?? `${host || "host"}-${process.pid}` });
+    Object.assign(this, { failed: 0, complained: -Infinity, token, overrun, holder: holder ?? `${host || "host"}-${process.pid}` });
   }
+}
+
+/** In a path. What no encoder takes, or leads to another path, is the caller's error, and is not tried again and again. */
+export function quoted(name) {
+  if (["", ".", ".."].includes(name)) throw new TypeError(`${JSON.stringify(name)} is no name`);
+  return encodeURIComponent(name);
 }
 
 /** The way to the nodes for one task; what is under way ends when `over` aborts. */
@@ -109,7 +117,7 @@ export class Line {
     // Not `fetch`: it waits for ever, without a new connection, when one is closed before the request was sent.
     const { request } = await import(`node:${url.protocol.slice(0, -1)}`);
     const asked = new Promise((resolve, reject) => {
-      request(url, { method, headers, signal: control.signal }, resolve).on("error", reject).end(data);
+      request(url, { method, headers, signal: control.signal, autoSelectFamily: true }, resolve).on("error", reject).end(data);
     });
     return { answer: await asked.catch((error) => { throw end(), error; }), again, end };
   }
@@ -122,16 +130,28 @@ export class Line {
       way = await this.open(method, path, data, timeout);
       raw = await whatIsSaid(way.answer);
     } catch (error) {
-      this.nth += 1;
-      throw new Unreachable(`${error.name}: ${error.message}`);
+      throw this.fail(new Unreachable(`${error.name}: ${error.message}`));
     } finally {
       way?.end();
     }
     const value = parsed(raw);
-    if (way.answer.statusCode === 200 && shapes.some((shape) => has(value, shape))) return value;
-    const error = refusal(way.answer, value);
-    if (error instanceof Unreachable) this.nth += 1;
+    const fits = way.answer.statusCode === 200 && shapes.some((shape) => has(value, shape));
+    const error = fits ? undefined : refusal(way.answer, value);
+    if (error instanceof Unreachable) throw this.fail(error);
+    this.nodes.failed = 0;
+    if (fits) return value;
     throw error;
+  }
+
+  /** The next try goes to the next node. */
+  fail(error) {
+    this.nth += 1;
+    const { nodes, nodes: { urls } } = this;
+    if ((nodes.failed += 1) >= urls.length && !this.over?.aborted && performance.now() >= nodes.complained + COMPLAINT) {
+      nodes.complained = performance.now();
+      process.emitWarning(`no node answers at ${urls.map(({ host }) => host).join(", ")}: ${error.message}`, "SoloistWarning");
+    }
+    return error;
   }
 
   /** Tries `once` until it is answered; no new try begins after `patience`. */

@@ -14,21 +14,25 @@ What is held is this process's. A forked child has nothing: its `check()` fails 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import inspect
 import itertools
 import logging
 import math
 import os
 import random
+import signal
 import sys
 import threading
+import time
 import traceback
 import uuid
 from _thread import allocate_lock, start_new_thread
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
-from urllib.parse import quote, unquote
+from typing import Any, Callable, ContextManager, Dict, Iterator, List, Optional, Tuple, Union
+from urllib.parse import quote
 
-from .life import Work, life
+from .life import life
 from .line import Line, Nodes, Refused, Shape, SoloistError, Unreachable, clock, frames, has, listed, own, span, text, whole
 from .told import tell
 
@@ -63,6 +67,7 @@ WORK: Shape = {"tasks": listed(TASK)}
 RESULTS: Shape = {"results": listed({"id": text, "status": text})}
 HANDED: Shape = {**RESULTS, "claim": lambda claim: has(claim, WORK) and (text(claim.get("claim")) or not claim["tasks"])}
 LONGER = 10
+ASYNC = "the work is a coroutine, which nobody would run: give a function, which may call asyncio.run"
 FORKED = "this process was forked: what its parent holds is its parent's"
 # Lines that wait to be sent, the oldest go first; lines in a renewal and characters in a line: a node takes 64 KiB.
 KEPT, AT_ONCE, LONGEST = 1000, 30, 500
@@ -77,8 +82,71 @@ def until(wait: Optional[float]) -> float:
     return math.inf if wait is None else clock() + wait
 
 
+def quoted(name: str) -> str:
+    """In a path. What no encoder takes, or leads to another path, is the caller's error, and is not tried again and again."""
+    if name in ("", ".", ".."):
+        raise ValueError(f"{name!r} is no name")
+    return quote(name, safe="")
+
+
+def plain(work: Callable[[Any], Any]) -> Callable[[Any], None]:
+    """The work, if it is no coroutine: nobody here would run that."""
+    def does(hold: Any) -> None:
+        if inspect.iscoroutine(said := work(hold)):
+            said.close()
+            raise TypeError(ASYNC)
+    if inspect.iscoroutinefunction(work):
+        raise TypeError(ASYNC)
+    return does
+
+
+# What is to be asked to stop when the program ends: holds whose work goes on, and loops. Emptied in a forked child.
+running: Dict[int, Any] = {}
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=running.clear)
+
+
+@atexit.register
+def leave() -> None:
+    """The program ends: asks all work to stop, begins nothing more, and waits until all was given back, for as long as the grace of the work."""
+    all = sorted(list(running.values()), key=lambda each: isinstance(each, Loop))  # what a loop holds ends before it
+    end = clock() + max((each._grace for each in all), default=0.0)
+    for each in all:
+        each._interrupt("the program ends")
+    for each in all:
+        each._gone(end)
+
+
+def release_on_exit(*signals: int) -> None:
+    """From now on a signal (default: SIGTERM, for which Python calls no `atexit`) asks all work to stop, and ends the program when all was given back,
+    or after the grace of the work. A handler that stands is called as before, and then it is what ends the program. To be called by the main thread."""
+    def listen(number: int, before: Any) -> None:
+        def by_signal() -> None:
+            leave()
+            if not callable(before):
+                os.kill(os.getpid(), number)
+                time.sleep(1.0)
+                os._exit(128 + number)  # the first process of a container, which that does not end
+
+        def handle(got: int, frame: Any) -> None:
+            if not callable(before):
+                signal.signal(got, before)  # who sends a second one means at once
+            # All else in a thread: what is interrupted here may have any lock.
+            start_new_thread(by_signal, ())
+            if callable(before):
+                before(got, frame)
+        if before not in (signal.SIG_IGN, None):
+            signal.signal(number, handle)
+    for number in signals or (signal.SIGTERM,):
+        listen(number, signal.getsignal(number))
+
+
 class Stopped(Exception):
     """The work must end now: somebody asked for it, or the deadline is near or over."""
+
+
+# No work was begun.
+UNUSED = Stopped("unused")
 
 
 class NotGranted(SoloistError):
@@ -104,11 +172,12 @@ class Hold:
         self._what, self._path, self._grace, self._on_overrun = what, path, grace, on_overrun
         self._deadline, self._until, self._margin, self._length, self._token = -math.inf, -math.inf, 0.0, 0.0, 0
         self._stop_at = self._told_at = math.inf
-        self._line, self._ended = Line(nodes), threading.Event()
+        # The work has ended; and that was said.
+        self._line, self._ended, self._given = Line(nodes), threading.Event(), threading.Event()
         own.add(self)
 
     def _forked(self) -> None:
-        for event in (self.stopping, self._ended):
+        for event in (self.stopping, self._ended, self._given):
             threading.Event.__init__(event)  # a thread of the parent may have had its lock
             event.set()
         self.reason, self._deadline = FORKED, -math.inf
@@ -191,8 +260,19 @@ class Hold:
         return sure
 
     def _start(self) -> None:
+        running[id(self)] = self
         thread(self._keep, self._what).start()
         thread(self._watch, self._what).start()
+
+    def _gone(self, end: float) -> None:
+        """Waits until the work has ended, and then for what that says."""
+        if self._ended.wait(max(0.0, end - clock())):
+            self._given.wait(SLACK)
+
+    def _finish(self) -> None:
+        self._ended.set()
+        self._given.set()
+        running.pop(id(self), None)
 
     def _try(self, wait: float) -> bool:
         try:
@@ -251,6 +331,34 @@ class Hold:
                 Line(self._line.nodes).call("POST", path, body, min(SLACK, left / 2), left, shape)
         except SoloistError as error:
             tell(logging.WARNING, "%s: not given back, so it runs out by itself: %s", self._what, error)
+        finally:
+            self._finish()
+
+
+class While(contextlib.AbstractContextManager):  # type: ignore[type-arg]
+    """Waits for a hold, and gives it back. Whatever strikes in between, an exception of a signal too: nothing is kept by nobody."""
+
+    def __init__(self, hold: Any, begin: Callable[[], None], end: Callable[[Any], None]) -> None:
+        self._hold, self._begin, self._end = hold, begin, end
+
+    def __enter__(self) -> Any:
+        try:
+            self._begin()
+            return self._hold
+        except BaseException as error:
+            self.__exit__(type(error), UNUSED, None)
+            raise
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        self._hold._ended.set()  # nobody is to be stopped any more
+        try:
+            if self._hold._token:
+                self._end(error)
+        finally:
+            self._hold._finish()
+
+    def __del__(self) -> None:
+        self._hold._finish()
 
 
 class Retry(Exception):
@@ -266,12 +374,14 @@ class Lease(Hold):
 
     run: Optional[str] = None
     _secret, _every = "", POLL
-    _work: Optional[Work] = None
+    # Of the life line.
+    _over, _passed, _state = False, False, ""
     _progress: Optional[Dict[str, Any]] = None
     _answers = (GRANT, BUSY)
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
+    def __init__(self, nodes: Nodes, name: str, *args: Any) -> None:
+        super().__init__(nodes, f"lease {name}", f"/api/v1/leases/{quoted(name)}", *args)
+        self._name, self._known = name, threading.Event()
         self._lines: List[str] = []
 
     def progress(self, done: int, total: int, note: str = "") -> None:
@@ -294,18 +404,28 @@ class Lease(Hold):
 
     def _start(self) -> None:
         super()._start()
-        self._work = work = Work(unquote(self._path.rpartition("/")[2]), self._secret, self._until, self._arm)
-        life.begin(self._line.nodes, work)
-        if work.passed:  # it is renewed first
-            work.known.clear()
-            if work.passed:
-                work.known.wait(self._every + SOON)
+        life.begin(self._line.nodes, self)
+        if self._passed:  # it is renewed first
+            self._known.clear()
+            if self._passed:
+                self._known.wait(self._every + SOON)
 
     def _trust(self, sent: float, length: float) -> None:
         super()._trust(sent, length)
-        if self._work:
-            self._work.until = self._until
-            life.say(self._work)
+        life.say(self)
+
+    def _release(self, error: Optional[BaseException]) -> None:
+        life.end(self)
+        self._line = Line(self._line.nodes)
+        with contextlib.suppress(SoloistError):  # the last words are worth one try
+            while (self._lines or self._progress) and self.remaining():
+                self._renew(0.0)
+        # To end because one was asked to is no failure.
+        asked = isinstance(error, Stopped) and self.stopping.is_set() or isinstance(error, SystemExit) and not error.code
+        end: Dict[str, Any] = {"end": "unused" if error is UNUSED else "done"}
+        if error and not asked and error is not UNUSED:
+            end = {"end": "failed", "error": f"{type(error).__name__}: {error}"[:LONGEST]}
+        self._end(f"{self._path}/release", {"secret": self._secret, **end}, {"released": lambda value: isinstance(value, bool)})
 
     def _arm(self, margin: float) -> None:
         """The watcher kills so long before the end of the lease: the work is over before."""
@@ -354,6 +474,10 @@ class Turn(Hold):
         self._post(f"{self._turn}/extend", {"token": self._token}, TURN)
         self._trust(sent, self._length)
 
+    def _pass(self, error: Optional[BaseException]) -> None:
+        said = {"token": self._token, "outcome": "empty" if error is UNUSED else "failed" if error else self.outcome, "next": self.next, "not_before": self.not_before}
+        self._end(f"{self._turn}/pass", {key: value for key, value in said.items() if value is not None}, {"turn": text})
+
 
 class Task(Hold):
     """One task in this collector's hands: `key`, `payload` (any JSON), `source`, `attempt` (from 1)."""
@@ -371,14 +495,14 @@ class Task(Hold):
 
     def _work(self, handler: Callable[[Task], Any]) -> Dict[str, Any]:
         result: Dict[str, Any] = {"id": self.id, "token": self._token, "outcome": "done"}
-        self._start()
         try:
+            self._start()
             handler(self)
-        except Exception as error:
+        except BaseException as error:  # the end of a thread is for its loop to say
             result.update(outcome="dead" if isinstance(error, Dead) else "retry", error=f"{type(error).__name__}: {(*error.args, '')[0]}"[:900])
             if isinstance(error, Retry) and len(error.args) > 1:
                 result["delay_ms"] = int(error.args[1] * 1000)
-        self._ended.set()
+        self._finish()
         if self.reason is FORKED:
             raise Stopped(FORKED)
         return result
@@ -387,23 +511,38 @@ class Task(Hold):
 class Loop(contextlib.AbstractContextManager):  # type: ignore[type-arg]
     """Threads that do the same again and again until `close()`. Also to be used by `with`."""
 
-    def __init__(self, nodes: Nodes, what: str, count: int, once: Callable[[Line, Loop], None]) -> None:
+    def __init__(self, nodes: Nodes, what: str, count: int, once: Callable[[Line, Loop], None], grace: float) -> None:
         self.hold: Optional[Hold] = None
         """The lease, while it is held and the work runs."""
-        self._what, self._once, self._lines = what, once, [Line(nodes) for _ in range(count)]
+        self._what, self._once, self._grace, self._lines = what, once, grace, [Line(nodes) for _ in range(count)]
         self._threads = [thread(self._run, what, line) for line in self._lines]
+        running[id(self)] = self
         for each in self._threads:
             each.start()
 
     def close(self, timeout: Optional[float] = None) -> bool:
-        """Asks the work to stop, begins nothing more, and waits until all has ended. False: not within `timeout` seconds a thread."""
-        for line in self._lines:
-            line.cut()
+        """Asks the work to stop, begins nothing more, and waits until all has ended. False: not within `timeout` seconds a thread. Of the
+        thread that calls it nothing is waited for."""
+        self._interrupt("closed")
         if self.hold:
             self.hold._interrupt("closed")
-        for each in self._threads:
+        return self.wait(timeout)
+
+    def wait(self, timeout: Optional[float] = None) -> bool:
+        """Waits until all has ended, which is when it was closed: the end of a program that does nothing else."""
+        others = [each for each in self._threads if each is not threading.current_thread()]
+        for each in others:
             each.join(timeout)
-        return not any(each.is_alive() for each in self._threads)
+        return not any(each.is_alive() for each in others)
+
+    def _interrupt(self, reason: str) -> None:
+        running.pop(id(self), None)
+        for line in self._lines:
+            line.cut()
+
+    def _gone(self, end: float) -> None:
+        for each in self._threads:
+            each.join(max(TICK, end - clock()))
 
     def __exit__(self, *_: Any) -> None:
         self.close()
@@ -414,7 +553,9 @@ class Loop(contextlib.AbstractContextManager):  # type: ignore[type-arg]
             try:
                 self._once(line, self)
                 failed = 0
-            except Exception as error:
+            except BaseException as error:  # also what ends a thread: the next run may go well
+                if line.forked:
+                    raise
                 failed = 0 if isinstance(error, Stopped) else failed + 1
                 tell(logging.WARNING, "%s: %s", self._what, error, exc_info=None if isinstance(error, (Stopped, SoloistError)) else error)
             # Work that ends at once, or fails again and again, costs the cluster little.
@@ -424,9 +565,8 @@ class Loop(contextlib.AbstractContextManager):  # type: ignore[type-arg]
 class Soloist(Nodes):
     """A cluster of Soloist nodes: `Soloist(["http://a:8080", "http://b:8080"], token="sol_...")`."""
 
-    @contextlib.contextmanager
     def lease(self, name: str, *, ttl: Optional[float] = None, wait: Optional[float] = None, grace: float = 1.0,
-              on_overrun: Overrun = "exit", line: Optional[Line] = None) -> Iterator[Lease]:
+              on_overrun: Overrun = "exit", line: Optional[Line] = None) -> ContextManager[Lease]:
         """A lease to be used by `with`: waited for, at most `wait` seconds (None: for ever), and given back at the end.
 
         `ttl`: seconds, for a name that is no job. `grace`: so many seconds before the deadline the work is asked to stop, at
@@ -435,26 +575,8 @@ class Soloist(Nodes):
 
         Raises `NotGranted` after `wait`, `Refused` when a node says no for good, `Unreachable` when none answers in time.
         """
-        lease = Lease(self, f"lease {name}", f"/api/v1/leases/{quote(name, safe='')}", grace, on_overrun)
-        ask = {"holder": self.holder, **({} if ttl is None else {"ttl_ms": int(ttl * 1000)})}
-        lease._acquire(line or Line(self), lease._path, ask, until(wait))
-        end: Dict[str, Any] = {"end": "done"}
-        try:
-            yield lease
-        except BaseException as error:
-            # To end because one was asked to is no failure.
-            if not (isinstance(error, Stopped) and lease.stopping.is_set()):
-                end = {"end": "failed", "error": f"{type(error).__name__}: {error}"[:LONGEST]}
-            raise
-        finally:
-            lease._ended.set()  # nobody is to be stopped any more
-            if lease._work:
-                life.end(lease._work)
-            lease._line = Line(self)
-            with contextlib.suppress(SoloistError):  # the last words are worth one try
-                while (lease._lines or lease._progress) and lease.remaining():
-                    lease._renew(0.0)
-            lease._end(f"{lease._path}/release", {"secret": lease._secret, **end}, {"released": lambda value: isinstance(value, bool)})
+        lease, ask = Lease(self, name, grace, on_overrun), {"holder": self.holder, **({} if ttl is None else {"ttl_ms": int(ttl * 1000)})}
+        return While(lease, lambda: lease._acquire(line or Line(self), lease._path, ask, until(wait)), lease._release)
 
     def run_while_leader(self, name: str, work: Callable[[Lease], Any], *, ttl: Optional[float] = None, grace: float = 1.0,
                          on_overrun: Overrun = "exit") -> Loop:
@@ -463,41 +585,38 @@ class Soloist(Nodes):
         `work` must return soon after `lease.stopping` is set; `lease.check()` raises then. What it raises otherwise is a
         failed run.
         """
-        quote(name)  # what no encoder takes is the caller's error, and is not tried again and again
+        quoted(name)
+        work = plain(work)
 
         def once(line: Line, loop: Loop) -> None:
             with self.lease(name, ttl=ttl, grace=grace, on_overrun=on_overrun, line=line) as lease:
                 loop.hold = lease
                 if not line.over.is_set():  # no work begins after close()
                     work(lease)
-        return Loop(self, name, 1, once)
+        return Loop(self, name, 1, once, grace)
 
-    @contextlib.contextmanager
     def turn(self, rotation: str, type: str, *, lease: Optional[float] = None, wait: Optional[float] = None,
-             worker: Optional[str] = None, grace: float = 1.0, on_overrun: Overrun = "exit") -> Iterator[Turn]:
+             worker: Optional[str] = None, grace: float = 1.0, on_overrun: Overrun = "exit") -> ContextManager[Turn]:
         """One turn of a rotation, to be used by `with`: waited for, extended, and passed at the end. Raises as `lease` does.
 
         `lease`: the `lease_ms` of the rotation's rules, in seconds, or a shorter time. Left out, the rules are asked for, which a
         collector's token may not.
         """
-        line, path, end = Line(self), f"/api/v1/rotations/{quote(rotation, safe='')}", until(wait)
+        line, path = Line(self), f"/api/v1/rotations/{quoted(rotation)}"
         turn = Turn(self, f"turn {rotation}/{type}", f"{path}/turns", grace, on_overrun)
-        # The end of a turn is said by the store's clock, which is not ours: so its length must be known.
-        turn._length = lease or line.call("GET", path, None, SLACK, end - clock(), RULES)["lease_ms"] / 1000
-        turn._acquire(line, turn._path, {"type": type, "worker": worker or self.holder}, end)
-        outcome = "failed"
-        try:
-            yield turn
-            outcome = turn.outcome
-        finally:
-            said = {"token": turn._token, "outcome": outcome, "next": turn.next, "not_before": turn.not_before}
-            turn._end(f"{turn._turn}/pass", {key: value for key, value in said.items() if value is not None}, {"turn": text})
+
+        def begin() -> None:
+            end = until(wait)
+            # The end of a turn is said by the store's clock, which is not ours: so its length must be known.
+            turn._length = lease or line.call("GET", path, None, SLACK, end - clock(), RULES)["lease_ms"] / 1000
+            turn._acquire(line, turn._path, {"type": type, "worker": worker or self.holder}, end)
+        return While(turn, begin, turn._pass)
 
     def collect(self, source: str, handler: Callable[[Task], Any], *, lease: Optional[float] = None, parallel: int = 1,
                 collector: Optional[str] = None) -> Loop:
         """Runs `handler(task)` for tasks of `source` in `parallel` threads until `close()`. Returning is done; raising `Retry`
         or `Dead` says so; anything else that is raised is another try. A result travels with the next request for work. `lease`: as for `turn`."""
-        rules = f"/api/v1/sources/{quote(source, safe='')}"
+        rules, handler = f"/api/v1/sources/{quoted(source)}", plain(handler)
 
         def once(line: Line, loop: Loop) -> None:
             length = lease or line.call("GET", rules, None, SLACK, math.inf, RULES)["lease_ms"] / 1000
@@ -517,7 +636,7 @@ class Soloist(Nodes):
             finally:
                 if results:
                     Line(self).call("POST", "/api/v1/results", {"results": results}, SLACK, WAIT, RESULTS)
-        return Loop(self, f"collect {source}", parallel, once)
+        return Loop(self, f"collect {source}", parallel, once, 1.0)
 
     def follow(self, *logs: str) -> Iterator[Dict[str, Any]]:
         """The frames of the live stream, for ever; with the log lines of the jobs `logs`. After every gap a snapshot comes first."""

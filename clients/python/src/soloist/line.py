@@ -16,6 +16,7 @@ import contextlib
 import functools
 import http.client
 import json
+import logging
 import os
 import random
 import re
@@ -26,9 +27,11 @@ import weakref
 from typing import Any, Callable, Dict, Iterator, Optional, Sequence
 from urllib.parse import quote, urlsplit
 
+from .told import tell
+
 # Seconds. CONNECT: a machine that is gone answers nothing at all. BEGIN, SILENT: the stream begins at once, and a comment comes every 15, so one that
-# is silent for longer is dead.
-CONNECT, BEGIN, SILENT = 2.0, 5.0, 40.0
+# is silent for longer is dead. COMPLAINT: that no node answers is said once, and then so often.
+CONNECT, BEGIN, SILENT, COMPLAINT = 2.0, 5.0, 40.0, 60.0
 # Bytes, of an answer and of a frame of the stream, which may tell of thousands of jobs.
 MOST, MOST_OF_FRAME = 1 << 20, 1 << 24
 # HTTP: not now.
@@ -122,7 +125,7 @@ class Nodes:
         if not re.fullmatch(r"[!-~]+", token):
             raise ValueError("the token is empty, or has a blank, a line end or a letter that is not ASCII: give it as it was made")
         self.token, host = token, re.sub(r"[^a-z0-9]+", "-", socket.gethostname().lower()).strip("-")[:40]
-        self.holder, self.overrun = holder or f"{host or 'host'}-{os.getpid()}", overrun
+        self.complained, self.holder, self.overrun = -COMPLAINT, holder or f"{host or 'host'}-{os.getpid()}", overrun
 
 
 class Received(socket.SocketIO):
@@ -154,12 +157,13 @@ class Line:
         # Tries since one was answered; until when and how much the present one may receive.
         self.failed, self.end, self.room = 0, 0.0, 0
         self._connection: Optional[http.client.HTTPConnection] = None
+        self.forked = False
         own.add(self)
 
     def _forked(self) -> None:
         threading.Event.__init__(self.over)  # a thread of the parent may have had its lock
         self.over.set()
-        self._connection = None
+        self._connection, self.forked = None, True
 
     def fail(self) -> None:
         """The next try goes to the next node."""
@@ -210,6 +214,9 @@ class Line:
             raise
         except Exception as error:  # whatever the library makes of what no node said
             self.fail()
+            if self.failed >= len(self.nodes.urls) and not self.over.is_set() and clock() >= self.nodes.complained + COMPLAINT:
+                self.nodes.complained = clock()
+                tell(logging.WARNING, "no node answers at %s: %s", ", ".join(url.netloc for url in self.nodes.urls), error)
             raise error if isinstance(error, Unreachable) else Unreachable(f"{type(error).__name__}: {error}") from error
         self.failed = 0
         return value

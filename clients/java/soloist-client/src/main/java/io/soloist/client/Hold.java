@@ -3,7 +3,9 @@ package io.soloist.client;
 import io.soloist.client.Soloist.*;
 import java.util.*;
 import java.util.concurrent.*;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.*;
+import java.util.stream.Stream;
 
 /**
  * Something that is held until a deadline: a lease, a turn, a task. Kept by a thread of its own; another watches the
@@ -60,6 +62,8 @@ public abstract class Hold {
     private volatile Thread worker;
     /** Kept for moments only: the first by whoever tells, the second while the worker is interrupted. */
     private final Object telling = new Object(), waking = new Object();
+    private final AtomicBoolean ending = new AtomicBoolean();
+    private final CompletableFuture<Boolean> given = new CompletableFuture<>();
 
     Hold(Line way, String what, String path, Options options, Map<String, Object> grant) {
         this.line = new Line(way.nodes);
@@ -88,6 +92,8 @@ public abstract class Hold {
     public double remaining() { return line.over.isDone() ? 0 : Math.max(0, left()); }
 
     private double left() { return deadline.left() - margin; }
+
+    Instant deadline() { return deadline; }
 
     /** Whether the work must end. Its thread was interrupted then. */
     public boolean stopping() { return reason() != null; }
@@ -135,9 +141,12 @@ public abstract class Hold {
     }
 
     /** What the life line is told: the work is about to begin, its end has moved, it has ended. */
-    void begins(double until) { }
-    void moved(double until) { }
+    void begins() { }
+    void moved() { }
     void ended() { }
+
+    /** Nothing was begun. */
+    void drop() { finish(); }
 
     /** The watcher kills so long before the end of the lease: the work is over before. */
     void arm(double before) { margin = before + Math.min(BEFORE_KILL, Math.max(50, length / 25)); }
@@ -147,7 +156,7 @@ public abstract class Hold {
         if (answer.getOrDefault("expires_in_ms", answer.get("lease_ms")) instanceof Long ms)
             length = grant.get("expires_in_ms") instanceof Long most ? Math.min(ms, most) : ms;
         deadline = new Instant(since.mono + length * TRUST, since.wall + length * TRUST);
-        moved(deadline.mono);
+        moved();
     }
 
     /** Waits until it is granted. */
@@ -186,9 +195,15 @@ public abstract class Hold {
         for (int failed = 0; !sure && held() && last.left() > 0 && !way.sleep(way.pause(failed)); failed++) sure = attempt(line, 0);
         if (!sure) return false;
         worker = Thread.currentThread();
-        Loop.thread("keeps " + what, this::keep);
-        Loop.thread("watches " + what, this::watch);
-        begins(deadline.mono);
+        Soloist.HOLDS.add(this);
+        try {
+            Loop.thread("keeps " + what, this::keep);
+            Loop.thread("watches " + what, this::watch);
+        } catch (Throwable noMoreThreads) {
+            drop();
+            throw noMoreThreads;
+        }
+        begins();
         return true;
     }
 
@@ -243,15 +258,41 @@ public abstract class Hold {
         line.cut();
         synchronized (waking) { worker = null; }
         if (reason != null) Thread.interrupted(); // it was ours, and is done with
+        Soloist.HOLDS.remove(this);
     }
 
-    /** The work has ended: says so by names and values, if it is still ours. Its last words are worth one try. */
+    /** Whether this thread called {@code System.exit}: then it does nothing more, and waits for who would wait for it. */
+    static boolean exits(Thread thread) { return Stream.of(thread.getStackTrace()).anyMatch(at -> at.getClassName().equals("java.lang.Shutdown")); }
+
+    /** The program ends: waits until the work has ended, and was given back. */
+    void gone(Instant end) throws Exception {
+        for (Thread its; end.left() > 0 && (its = worker) != null; Thread.sleep(5))
+            if (exits(its) && this instanceof AutoCloseable held) held.close();
+        if (worker == null) given.get((long) SLACK, TimeUnit.MILLISECONDS);
+    }
+
+    /** The work has ended: says so by names and values, once, if it is still ours. Its last words are worth one try. */
     void end(String act, String shown, Object... body) {
+        if (!ending.compareAndSet(false, true)) return;
         finish();
-        ended();
-        while (hasNews() && left() > 0 && attempt(new Line(line.nodes), 0)) continue;
-        try { if (left() > 0) new Line(line.nodes).call(path + act, Json.map(body), Math.min(SLACK, left() / 2), left(), Line.has(Map.of(shown, Objects::nonNull))); }
-        catch (Failure error) { Loop.tell(System.Logger.Level.WARNING, what + ": not given back, so it runs out by itself", error); }
+        // What is meant for the thread does not keep what it held.
+        boolean interrupted = Thread.interrupted();
+        try {
+            ended();
+            while (hasNews() && left() > 0 && attempt(new Line(line.nodes), 0)) continue;
+            for (boolean said = false; !said && left() > 0; interrupted |= Thread.interrupted()) {
+                try {
+                    new Line(line.nodes).call(path + act, Json.map(body), Math.min(SLACK, left() / 2), left(), Line.has(Map.of(shown, Objects::nonNull)));
+                    said = true;
+                } catch (Failure error) {
+                    said = !Thread.currentThread().isInterrupted();
+                    if (said) Loop.tell(System.Logger.Level.WARNING, what + ": not given back, so it runs out by itself", error);
+                }
+            }
+        } finally {
+            given.complete(true);
+            if (interrupted) Thread.currentThread().interrupt();
+        }
     }
 
     /**
@@ -278,12 +319,15 @@ public abstract class Hold {
          */
         private static final int KEPT = 1000, AT_ONCE = 30, LONGEST = 500;
 
-        private final String name;
+        final String name;
         private final Queue<String> lines = new ArrayBlockingQueue<>(KEPT);
         /** How far the work is, until that is sent. */
         private final Map<String, Object> news = new ConcurrentHashMap<>();
         private volatile String failure;
-        private volatile LifeLine.Work work;
+        /** Of the life line: the work has ended; what was told was over already; done when it was answered or no answer is to be waited for. */
+        volatile boolean over, passed;
+        volatile CompletableFuture<Boolean> known = new CompletableFuture<>();
+        volatile String state = "";
 
         private static final Predicate<Object> GRANT = Line.has(Map.of("secret", Line.TEXT, "token", Line.WHOLE, "expires_in_ms", Line.SPAN, "renew_every_ms", Line.SPAN)),
                 BUSY = Line.has(Map.of("reason", Line.TEXT, "retry_in_ms", Line.WHOLE));
@@ -314,21 +358,23 @@ public abstract class Hold {
             return error;
         }
 
-        @Override void moved(double until) {
-            if (work == null) return;
-            work.until = until;
-            LifeLine.say(work);
+        double until() { return deadline().mono; }
+
+        @Override void moved() { LifeLine.say(this); }
+
+        @Override void begins() {
+            LifeLine.begin(line.nodes, this);
+            if (!passed) return;
+            known = new CompletableFuture<>(); // it is renewed first
+            if (passed) LifeLine.await(this, (Long) grant.get("renew_every_ms") + 150);
         }
 
-        @Override void begins(double until) {
-            work = new LifeLine.Work(name, (String) grant.get("secret"), until, this::arm);
-            LifeLine.begin(line.nodes, work);
-            if (!work.passed) return;
-            work.known = new CompletableFuture<>(); // it is renewed first
-            if (work.passed) work.await((Long) grant.get("renew_every_ms") + SOON);
+        @Override void drop() {
+            try { end("/release", "released", "secret", grant.get("secret"), "end", "unused"); }
+            catch (Throwable noMoreThreads) { return; } // it runs out by itself
         }
 
-        @Override void ended() { LifeLine.end(work); }
+        @Override void ended() { LifeLine.end(this); }
 
         @Override boolean hasNews() { return !news.isEmpty() || !lines.isEmpty(); }
 

@@ -4,6 +4,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 
 import io.soloist.client.Soloist.*;
 import java.io.ByteArrayOutputStream;
+import java.net.*;
 import java.net.http.*;
 import java.net.http.HttpResponse.*;
 import java.util.*;
@@ -21,8 +22,14 @@ import java.util.function.Predicate;
  * <p>All times are in milliseconds. Used by one thread; {@link #cut} may be called by any.
  */
 final class Line {
-    private static final HttpClient HTTP = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1)
-            .connectTimeout(java.time.Duration.ofSeconds(2)).build();
+    /**
+     * Each has a pool of connections. After a time-out the next one is used: something in between may have forgotten all
+     * connections of the last one, and each would cost another time-out.
+     */
+    private static final HttpClient[] HTTP = new HttpClient[4];
+    private static volatile int present;
+    /** That no node answers is said once, and then so often. */
+    private static final double COMPLAINT = 60_000;
 
     /** Bytes, of an answer and of a frame of the live stream, which may tell of thousands of jobs. */
     static final int MOST = 1 << 20, MOST_OF_FRAME = 1 << 24;
@@ -37,6 +44,8 @@ final class Line {
     final CompletableFuture<Boolean> over = new CompletableFuture<>();
     // Clients that start together do not all begin at the same node.
     int nth = ThreadLocalRandom.current().nextInt(1000);
+    /** How many addresses in a row of a node's name refused. */
+    private int refused;
 
     Line(Soloist nodes) { this.nodes = nodes; }
 
@@ -61,13 +70,32 @@ final class Line {
         return value -> value instanceof List<?> list && list.stream().allMatch(has(shape));
     }
 
+    private static HttpClient http(int nth) {
+        synchronized (HTTP) {
+            if (HTTP[nth] == null) HTTP[nth] = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).connectTimeout(java.time.Duration.ofSeconds(2)).build();
+            return HTTP[nth];
+        }
+    }
+
+    /** The next node; by another address than the first that its name has, once that refused. A certificate is for the name, so it stays then. */
+    private URI next() throws Exception {
+        URI url = nodes.urls.get(nth++ % nodes.urls.size());
+        if (refused == 0 || !url.getScheme().equals("http")) return url;
+        var all = InetAddress.getAllByName(url.getHost());
+        return all.length == 1 ? url : new URI("http", null, all[refused % all.length].getHostAddress(), url.getPort(), null, null, null);
+    }
+
     /** Asks the next node, until {@code enough}. With a body it is a POST. */
     <T> HttpResponse<T> once(String path, String body, double timeout, BodyHandler<T> handler, CompletableFuture<?> enough) throws Exception {
-        var request = HttpRequest.newBuilder(nodes.urls.get(nth++ % nodes.urls.size()).resolve(path)).headers(nodes.headers);
+        var request = HttpRequest.newBuilder(next().resolve(path)).headers(nodes.headers);
         if (body != null) request.POST(HttpRequest.BodyPublishers.ofString(body));
-        var asked = HTTP.sendAsync(request.build(), handler);
+        int used = present;
+        var asked = http(used).sendAsync(request.build(), handler);
         try { CompletableFuture.anyOf(asked, over, enough).get((long) timeout, TimeUnit.MILLISECONDS); }
-        finally { asked.cancel(true); }
+        catch (TimeoutException error) {
+            if (used == present) present = (used + 1) % HTTP.length;
+            throw error;
+        } finally { asked.cancel(true); }
         return asked.join();
     }
 
@@ -87,11 +115,19 @@ final class Line {
                 boolean fits = answer.statusCode() == 200 && shape.test(answer.body());
                 if (!fits) check(answer);
                 nth--;
+                nodes.failed = 0;
                 return answer.body();
             }
             catch (Refused error) { nth--; throw error; }
             catch (InterruptedException error) { Thread.currentThread().interrupt(); }
-            catch (Exception error) { if (end.left() <= 0) throw new Unreachable(error.toString()); } // also what is no JSON
+            catch (Exception error) { // also what is no JSON
+                refused = error.getCause() instanceof ConnectException ? refused + 1 : 0;
+                if (++nodes.failed >= nodes.urls.size() && !over.isDone() && nodes.complained.left() <= -COMPLAINT) {
+                    nodes.complained = Hold.Instant.in(0);
+                    Soloist.Loop.tell(System.Logger.Level.WARNING, "no node answers at " + nodes.urls + ": " + error, null);
+                }
+                if (end.left() <= 0) throw new Unreachable(error.toString());
+            }
             if (sleep(pause(failed))) throw new Unreachable("closed or interrupted");
         }
     }

@@ -32,6 +32,38 @@ import java.util.function.*;
                     "payload", any -> true, "token", Line.WHOLE, "attempt", Line.WHOLE)))),
             HANDED = DONE.and(Line.has(Map.of("claim", WORK.or(NO_WORK.and(Line.has(Map.of("tasks", List.of()::equals)))))));
 
+    /**
+     * Whether the end of the program (SIGTERM, Ctrl C, {@code System.exit}, the end of {@code main}) asks all work to stop and
+     * gives back what is held, within the grace of the work. To be set to false by who does that himself, as Spring does.
+     */
+    public static volatile boolean closeOnExit = true;
+
+    /** What is to be asked to stop when the program ends: whose work goes on, and loops. */
+    static final Set<Hold> HOLDS = ConcurrentHashMap.newKeySet();
+    private static final Set<Loop> LOOPS = ConcurrentHashMap.newKeySet();
+
+    static {
+        try { Runtime.getRuntime().addShutdownHook(new Thread(Soloist::leave, "soloist leaves")); }
+        catch (IllegalStateException itEndsAlready) { closeOnExit = false; }
+    }
+
+    private static void leave() {
+        if (!closeOnExit) return;
+        List<Hold> holds = List.copyOf(HOLDS);
+        List<Loop> loops = List.copyOf(LOOPS);
+        loops.forEach(loop -> loop.lines.forEach(Line::cut));
+        holds.forEach(hold -> hold.interrupt("the program ends", NEVER));
+        Instant end = Instant.in(holds.stream().mapToDouble(hold -> hold.options.grace.toMillis()).max().orElse(0));
+        try {
+            for (Hold hold : holds) if (!(hold instanceof Task)) hold.gone(end);
+            for (Loop loop : loops)
+                for (Thread thread : loop.threads) while (thread.isAlive() && end.left() > 0 && !exits(thread)) thread.join(20);
+        } catch (Exception error) { Loop.tell(System.Logger.Level.WARNING, "not all was given back at the end", error); }
+    }
+
+    /** Failures in a row, and when that was said. */
+    volatile int failed;
+    volatile Instant complained = Instant.in(-NEVER);
     final List<URI> urls;
     final String[] headers;
     /** Null, or {@code leave}: the watcher of the life line never kills this process, as for one under a debugger. */
@@ -52,6 +84,7 @@ import java.util.function.*;
     }
 
     static String encode(String name) {
+        if (List.of("", ".", "..").contains(name)) throw new IllegalArgumentException('"' + name + "\" is no name");
         if (!java.nio.charset.StandardCharsets.UTF_8.newEncoder().canEncode(name)) throw new IllegalArgumentException("no encoder takes the name " + name);
         return URLEncoder.encode(name, java.nio.charset.StandardCharsets.UTF_8);
     }
@@ -69,7 +102,7 @@ import java.util.function.*;
      * Loop#close}.
      */
     public Loop runWhileLeader(String name, Work<Lease> work, Options options) {
-        encode(name); // what no encoder takes is the caller's error, and is not tried again and again
+        encode(name); // what no encoder takes, or leads to another path, is the caller's error, and is not tried again and again
         return new Loop(this, name, 1, (line, loop) -> {
             Lease lease = loop.hold = new Lease(line, name, options);
             try { if (!line.over.isDone()) work.run(lease); } // no work begins after close()
@@ -117,7 +150,7 @@ import java.util.function.*;
         return new Loop(this, "live", 1, (line, loop) -> {
             double retry = 1000;
             var silent = new java.util.concurrent.atomic.AtomicReference<>(Instant.in(SILENT));
-            var answer = line.once("/api/v1/live?follow=" + encode(String.join(",", logs)), null, WAIT, BodyHandlers.ofInputStream(), line.over);
+            var answer = line.once("/api/v1/live?follow=" + (logs.length == 0 ? "" : encode(String.join(",", logs))), null, WAIT, BodyHandlers.ofInputStream(), line.over);
             var body = new FilterInputStream(answer.body()) {
                 volatile int room = Line.MOST_OF_FRAME;
 
@@ -176,7 +209,14 @@ import java.util.function.*;
 
         Loop(Soloist nodes, String what, int count, Once once) {
             lines = Collections.nCopies(count, nodes).stream().map(Line::new).toList();
-            threads = lines.stream().map(line -> thread(what, () -> run(what, line, once))).toList();
+            threads = new CopyOnWriteArrayList<>();
+            LOOPS.add(this);
+            try { for (Line line : lines) threads.add(thread(what, () -> run(what, line, once))); }
+            catch (Throwable noMoreThreads) {
+                lines.forEach(Line::cut);
+                LOOPS.remove(this);
+                throw noMoreThreads;
+            }
         }
 
         static Thread thread(String what, Runnable run) {
@@ -209,11 +249,17 @@ import java.util.function.*;
         /** The lease, while it is held and the work runs, and the last one afterwards; null before the first. */
         public Lease hold() { return hold; }
 
-        /** Asks the work to stop, begins nothing more, and waits until all has ended. */
+        /** Asks the work to stop, begins nothing more, and waits until all has ended: of the thread that calls it nothing. */
         @Override public void close() throws InterruptedException {
+            LOOPS.remove(this);
             lines.forEach(Line::cut);
             if (hold != null) hold.interrupt("closed", NEVER);
-            for (Thread thread : threads) thread.join();
+            join();
+        }
+
+        /** Waits until all has ended, which is when it was closed: the end of a {@code main} that does nothing else. */
+        public void join() throws InterruptedException {
+            for (Thread thread : threads) if (thread != Thread.currentThread()) thread.join();
         }
 
         private void run(String what, Line line, Once once) {

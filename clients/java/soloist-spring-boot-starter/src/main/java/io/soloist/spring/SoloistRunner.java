@@ -59,6 +59,7 @@ public final class SoloistRunner implements SmartLifecycle, SmartInitializingSin
     @Override public synchronized void start() {
         if (running) return;
         if (!works().isEmpty()) {
+            Soloist.closeOnExit = false; // the context does that, in its order
             Soloist client = soloist.getObject();
             check();
             for (Work work : works()) work.start(client, options(work));
