@@ -78,8 +78,8 @@ fn uncommented() -> toml::Table {
             || line.contains(" = ") && key.chars().all(|c| c.is_ascii_lowercase() || c == '_')
     };
     let conf = text("deploy/soloist.conf");
-    let lines = conf.lines().map(|line| line.strip_prefix("# ").unwrap_or(line));
-    let lines: Vec<&str> = lines.filter(setting).collect();
+    let lines: Vec<&str> =
+        conf.lines().filter_map(|line| line.strip_prefix("# ")).filter(setting).collect();
     lines.join("\n").parse().unwrap_or_else(|error| panic!("{error}\n{}", lines.join("\n")))
 }
 
