@@ -73,7 +73,7 @@ async fn a_program_that_is_told_to_end_gives_its_lease_back() {
     let site = Site::new();
     for language in Language::ALL {
         for signal in [Signal::SIGTERM, Signal::SIGINT] {
-            let acts = Acts::of(&site.ground, &format!("{}-{signal}", language.word()));
+            let acts = Acts::of(&site.ground, &format!("{}-{}", language.word(), signal as i32));
             let mut first = site.start(language, "whole", &acts, "polite", &[TEN]);
             let start = acts.until_works(first.id());
             let mut second = site.start(another(language), "lease", &acts, "polite", &[TEN]);
