@@ -8,6 +8,8 @@
 //! | `leases.rs` | what other locks got wrong, one test each |
 //! | `laws.rs` | logs that hang, answers of no node or without end, forked children, halves of surrogate pairs |
 //! | `lifeline.rs` | the life line, which each library uses by itself |
+//! | `reports.rs` | what public reports about other lock clients found, as a table of laws and languages |
+//! | `ends.rs` | the end of a program: what it holds is given back when its work has ended |
 //! | `jobs.rs` | jobs that a program runs: switched on and off, their output and history |
 //! | `dispatch.rs` | tasks and turns |
 //! | `live.rs` | what is followed, also when a node dies |
@@ -19,6 +21,7 @@
 mod dispatch;
 mod driver;
 mod embedding;
+mod ends;
 mod faults;
 mod jobs;
 mod laws;
@@ -27,5 +30,6 @@ mod lifeline;
 mod live;
 mod packages;
 mod proxy;
+mod reports;
 mod spring;
 mod witness;

@@ -52,7 +52,9 @@ const FAR = 2n ** 62n;
 
 // A bundle may be without watchdog.js; this one says nothing.
 const SPARE = `const [holds, least] = [[], (...all) => all.reduce((one, other) => (one < other ? one : other))];
-require("node:worker_threads").parentPort.on("message", ({ shared }) => holds.push(new BigInt64Array(shared)));
+const { parentPort } = require("node:worker_threads");
+parentPort.on("message", ({ shared }) => holds.push(new BigInt64Array(shared)));
+parentPort.postMessage("here");
 setInterval(() => {
   const [mono, wall] = [process.hrtime.bigint() / 1_000_000n, BigInt(Date.now())];
   for (const [ended, byMono, byWall, stop] of holds)
@@ -64,15 +66,17 @@ const running = new Set();
 // In whose work we are.
 const within = new AsyncLocalStorage();
 const watchdogs = [() => new URL("./watchdog.js", import.meta.url), () => SPARE];
-let watchdog;
+let watchdog, isHere;
+// No work begins before: it may block the event loop at once, and then no other is started.
+const here = new Promise((resolve) => (isHere = resolve));
 
 function guard() {
   const source = watchdogs.shift();
-  if (!source) return process.emitWarning("no watchdog can be started: work that blocks the event loop is not ended", "SoloistWarning");
+  if (!source) return isHere(), process.emitWarning("no watchdog can be started: work that blocks the event loop is not ended", "SoloistWarning");
   const lost = () => ((watchdog = undefined), guard());
   try {
     // Not by the program's own options: `--input-type` is none for a thread.
-    watchdog = new Worker(source(), { execArgv: [], eval: source() === SPARE }).on("error", lost);
+    watchdog = new Worker(source(), { execArgv: [], eval: source() === SPARE }).on("error", lost).once("message", isHere);
     watchdog.unref();
     for (const hold of running) hold._guard?.();
   } catch { lost(); }
@@ -203,6 +207,7 @@ export class Hold {
     else this._guard();
     this._keep();
     this._watch();
+    return this.onOverrun === "exit" ? here : undefined;
   }
 
   _guard() { if (this.onOverrun === "exit") watchdog?.postMessage({ id: randomUUID(), what: this.what, shared: this._shared.buffer }); }
@@ -286,7 +291,7 @@ export class Lease extends Hold {
   }
 
   async _start() {
-    super._start();
+    await super._start();
     await life.begin(this.nodes, this);
     if (!this._passed) return;
     life.expect(this); // it is renewed first
@@ -397,7 +402,7 @@ export class Loop {
       } catch (error) {
         if (over.aborted) return;
         failed = error instanceof Stopped ? 0 : failed + 1;
-        if (failed) process.emitWarning(`${what}: ${error.stack ?? error}`, "SoloistWarning");
+        if (failed) process.emitWarning(`${what}: ${error?.stack ?? error}`, "SoloistWarning");
       }
       // Work that ends at once, or fails again and again, costs the cluster little.
       await sleep(between(100, 200) * Math.min(150, 2 ** Math.min(failed, 8)), over);

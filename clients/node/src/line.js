@@ -86,6 +86,8 @@ export class Nodes {
     if (!/^[!-~]+$/.test(token)) throw new TypeError("the token has a blank, a line end or a letter that is not ASCII: give it as it was made");
     if (![undefined, "leave"].includes(overrun)) throw new TypeError(`overrun: ${overrun} is not "leave"`);
     const host = hostname().toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "").slice(0, 40);
+    // Who answered last is asked first. Clients that start together do not all begin at the same node.
+    this.answers = Math.floor(Math.random() * this.urls.length);
     Object.assign(this, { failed: 0, complained: -Infinity, token, overrun, holder: holder ?? `${host || "host"}-${process.pid}` });
   }
 }
@@ -99,8 +101,7 @@ export function quoted(name) {
 /** The way to the nodes for one task; what is under way ends when `over` aborts. */
 export class Line {
   constructor(nodes, over) {
-    // Clients that start together do not all begin at the same node.
-    Object.assign(this, { nodes, over, nth: Math.floor(Math.random() * nodes.urls.length) });
+    Object.assign(this, { nodes, over, nth: nodes.answers });
   }
 
   /** A request to the present node, aborted after `timeout` unless `again` gives it more time; `end` it in any case. */
@@ -138,7 +139,7 @@ export class Line {
     const fits = way.answer.statusCode === 200 && shapes.some((shape) => has(value, shape));
     const error = fits ? undefined : refusal(way.answer, value);
     if (error instanceof Unreachable) throw this.fail(error);
-    this.nodes.failed = 0;
+    Object.assign(this.nodes, { failed: 0, answers: this.nth });
     if (fits) return value;
     throw error;
   }

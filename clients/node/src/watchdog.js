@@ -35,3 +35,4 @@ function look() {
   setTimeout(look, Number(next));
 }
 look();
+parentPort.postMessage("here");

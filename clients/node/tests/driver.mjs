@@ -5,7 +5,15 @@
 // As clients/python/tests/driver.py says; the library's log is that of NODE_DEBUG=soloist. MODE `block` works without ever letting the event loop go on.
 import { openSync, readFileSync, writeSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { Dead, NotGranted, Retry, Soloist } from "../src/index.js";
+import dns from "node:dns";
+import { Dead, NotGranted, releaseOnExit, Retry, Soloist } from "../src/index.js";
+
+if (process.env.DRIVER_TWO) {
+  dns.lookup = (host, options, done) => {
+    const all = ["127.0.0.2", "127.0.0.1"].map((address) => ({ address, family: 4 }));
+    return options.all ? done(null, all) : done(null, all[0].address, 4);
+  };
+}
 
 const [what, addresses, token, name, path, mode = "polite"] = process.argv.slice(2);
 const lease = Number(mode) ? Number(mode) * 1000 : undefined;
@@ -27,10 +35,13 @@ function late(hold) {
 async function work(hold) {
   say(hold.token, now(), "start");
   if (mode === "fail") throw new Error("about to fail");
+  if (mode === "dies") throw undefined;
   try {
     for (let number = 0; !called; ) {
       const at = now();
-      if (mode === "polite") hold.check();
+      if (["polite", "exits", "many"].includes(mode)) hold.check();
+      if (mode === "exits" && number === 5) process.exit(7);
+      if (mode === "closes" && number === 5) return await loop.close();
       number += 1;
       if (mode === "halves" && number > 150) throw new Error(HALF);
       say(hold.token, at, "beat");
@@ -69,6 +80,7 @@ async function handle(task) {
   const { slow, fail = 0, dead } = task.payload ?? {};
   if (slow) await sleep(slow * 1000, undefined, { signal: task.signal });
   task.check();
+  if (fail >= task.attempt && task.payload.exit) throw undefined;
   if (fail >= task.attempt) throw new Retry("not yet", 10);
   if (dead) throw new Dead(dead === "half" ? `${"y".repeat(880)}${HALF}\u{1f600}` : "never");
   say(task.token, now(), task.key);
@@ -83,8 +95,21 @@ async function follow(signal) {
 
 const over = new AbortController();
 const closed = new Promise((resolve) => process.stdin.resume().once("end", () => (over.abort(), resolve())));
-if (what === "lease") {
-  const loop = client.runWhileLeader(name, work, { ttl, onOverrun: mode === "callback" ? late : "exit" });
+if (process.env.DRIVER_HANDLER) process.on("SIGTERM", () => (console.error("its own handler"), (process.exitCode = 5), loop.close(), process.stdin.destroy()));
+releaseOnExit();
+let loop;
+if (mode === "many") {
+  let done;
+  const all = new Promise((resolve) => (done = resolve));
+  let count = 0;
+  const nth = async () => { if ((count += 1) === 10) done(); await all; };
+  await Promise.all(Array.from({ length: 10 }, (_, number) => client.lease(`${name}-${number}`, nth, { ttl })));
+}
+if (what === "whole") {
+  process.stdin.destroy();
+  client.runWhileLeader(name, work, { ttl });
+} else if (what === "lease") {
+  loop = client.runWhileLeader(name, work, { ttl, onOverrun: mode === "callback" ? late : "exit" });
   await closed;
   await loop.close();
 } else if (what === "collect") {

@@ -11,13 +11,26 @@ does one act and sleeps until it is told to end; `halves` says halves of surroga
 `log-calls` are polite under a handler of the library's log that does so. Python alone: `fork-ends`, `fork-goes-on`, `fork-pool` are polite and have a
 child that was forked, which ends by `sys.exit`, goes on with the work itself, or is one of `multiprocessing`; the child of `fork-own` works under NAME-child. MODE of turns and tasks is the length of their lease in seconds, or `ask`.
 
+`exits` ends its program, or what a language has for that, in its work; `leaves` ends `main` with its loop open; `closes` closes its loop in its work; `dies` ends
+its thread, or raises what is no error; `many` had ten other leases before; `interrupted` returns with the thread's interrupt flag set (Java); `async` is a
+coroutine (Python); `alarms` is struck by exceptions of a signal while it begins (Python); `fork-daemon` forks and ends the parent (Python). WHAT `whole` is a
+loop as a whole program, which ends with a signal.
+
+DRIVER_HANDLER=1: the program has a handler of SIGTERM of its own, before the library has. DRIVER_THREADS=n: of the threads of a lease the nth cannot be
+started. DRIVER_TWO=1: every name has two addresses, 127.0.0.2 and 127.0.0.1.
+
 DRIVER_TTL is the length of a lease in seconds (2 else), DRIVER_OVERRUN the client's `overrun`; with DRIVER_LOG the library's log is on standard error.
 """
 
 import itertools
 import logging
+import asyncio
+import contextlib
 import multiprocessing
 import os
+import random
+import signal
+import socket
 import sys
 import threading
 import time
@@ -27,6 +40,18 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
 
 import soloist  # noqa: E402
+
+if os.environ.get("DRIVER_TWO"):
+    real = socket.getaddrinfo
+    socket.getaddrinfo = lambda host, *more, **most: real("127.0.0.2", *more, **most) + real("127.0.0.1", *more, **most)
+if os.environ.get("DRIVER_THREADS"):
+    starts, start = itertools.count(1), threading.Thread.start
+
+    def begun(self: threading.Thread) -> None:
+        if self.name.startswith("soloist lease") and next(starts) >= int(os.environ["DRIVER_THREADS"]):
+            raise RuntimeError("can't start new thread")
+        start(self)
+    threading.Thread.start = begun  # type: ignore[method-assign]
 
 what, addresses, token, name, path = sys.argv[1:6]
 mode = sys.argv[6] if len(sys.argv) > 6 and sys.argv[6] else "polite"
@@ -105,13 +130,21 @@ def work(hold: soloist.Lease) -> None:
         fork(hold)
         if os.getpid() != parent:
             return
+    if mode == "fork-daemon":
+        if os.fork():
+            os._exit(0)
+        tries(hold)
+        Path(f"{path}.child").write_text("stopped" if hold.stopping.is_set() else "works")
+        os._exit(0)
     if mode == "fail":
         raise RuntimeError("about to fail")
+    if mode == "dies":
+        raise (SystemExit(1) if hold.token() % 2 else asyncio.CancelledError())
     number = 0
     try:
         while not called.is_set():
             at = now()
-            if mode == "polite" or mode.startswith(("log-", "fork-")):
+            if mode in ("polite", "exits", "leaves", "many") or mode.startswith(("log-", "fork-")):
                 hold.check()
             number += 1
             if mode == "halves" and number > 150:
@@ -126,6 +159,9 @@ def work(hold: soloist.Lease) -> None:
             if mode == "asleep" and hold.stopping.wait(60):
                 return
             time.sleep(0.02)
+            if mode == "closes" and number == 5:
+                loop.close()
+                return
         say(hold.token(), now(), "ended")
     finally:
         print(f"ends: {hold.reason}", file=sys.stderr, flush=True)
@@ -150,6 +186,8 @@ def handle(task: soloist.Task) -> None:
         task.stopping.wait(task.payload["slow"])
     task.check()
     if task.payload and task.payload.get("fail", 0) >= task.attempt:
+        if task.payload.get("exit"):
+            sys.exit(1)
         raise soloist.Retry("not yet", 0.01)
     if task.payload and task.payload.get("dead"):
         raise soloist.Dead("y" * 880 + HALF if task.payload["dead"] == "half" else "never")
@@ -175,7 +213,40 @@ def wait() -> None:
             pass
     except Exception as error:
         came, why = type(error).__name__, str(error)
-    print(f"waited: {came} {time.monotonic() - began:.2f} s {why}", file=sys.stderr)
+    print(f"waited: {came} {time.monotonic() - began:.2f} s {why}", file=sys.stderr, flush=True)
+    if "DRIVER_THREADS" in os.environ:
+        say(0, now(), "waited")
+        until_closed()
+
+
+def struck(*_: Any) -> None:
+    raise TimeoutError("struck")
+
+
+async def coroutine(_: Any) -> None:
+    pass
+
+
+def alarms() -> None:
+    """What was struck while it began is held by nobody afterwards: a lease of a second is to be had within four."""
+    signal.signal(signal.SIGALRM, struck)
+    began = time.monotonic()
+    for _ in range(3):
+        with client.lease(name, ttl=1.0, wait=4.0):
+            pass
+    usual = (time.monotonic() - began) / 3
+    for nth in range(40):
+        try:
+            signal.setitimer(signal.ITIMER_REAL, random.uniform(0.3, 1.0) * usual)
+            with client.lease(name, ttl=1.0, wait=4.0):
+                time.sleep(0.2)
+        except TimeoutError:
+            pass
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        with client.lease(name, ttl=1.0, wait=4.0):
+            say(nth, now(), "free")
+    print("alarms: ended", file=sys.stderr)
 
 
 def until_closed() -> None:
@@ -186,7 +257,24 @@ def until_closed() -> None:
 
 if os.environ.get("DRIVER_LOG"):
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-if what == "lease":
+if os.environ.get("DRIVER_HANDLER"):
+    signal.signal(signal.SIGTERM, lambda *_: os.write(2, b"its own handler\n") and sys.exit(5))
+soloist.release_on_exit()
+if mode == "many":
+    with contextlib.ExitStack() as ten:
+        for nth in range(10):
+            ten.enter_context(client.lease(f"{name}-{nth}", ttl=ttl))
+if what == "lease" and mode == "async":
+    client.run_while_leader(name, coroutine)
+elif what == "lease" and mode == "alarms":
+    alarms()
+elif what == "lease" and mode == "leaves":
+    loop = client.run_while_leader(name, work, ttl=ttl)
+    until_closed()
+elif what == "whole":
+    loop = client.run_while_leader(name, work, ttl=ttl)
+    loop.wait()
+elif what == "lease":
     if mode.startswith("log-"):
         logging.getLogger("soloist").addHandler(Handler())
         logging.getLogger("soloist").setLevel(logging.INFO)

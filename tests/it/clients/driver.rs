@@ -97,9 +97,10 @@ impl Driver {
         Self::spawn(language, command, None)
     }
 
-    /// As [`Self::start`] with a lease, in this environment.
+    /// As [`Self::start`], in this environment.
     pub(super) fn start_in(
         language: Language,
+        what: &str,
         addresses: &[&str],
         token: &str,
         name: &str,
@@ -107,7 +108,7 @@ impl Driver {
         mode: &str,
         environment: &[(&str, &str)],
     ) -> Self {
-        let mut command = Self::command(language, "lease", addresses, token, name, file, mode);
+        let mut command = Self::command(language, what, addresses, token, name, file, mode);
         command.envs(environment.iter().copied());
         Self::spawn(language, command, None)
     }
@@ -146,6 +147,13 @@ impl Driver {
         command.args(first).arg(inner.get_program()).args(inner.get_args());
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         Some(Self::spawn(language, command, None))
+    }
+
+    /// Runs the driver of Node by another command than its usual one: as a text, or without a file of the library.
+    pub(super) fn start_by(mut command: Command, arguments: &[&str]) -> Self {
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.env("SOLOIST_LIFELINE", "");
+        Self::spawn(Language::Node, command, None)
     }
 
     fn command(
@@ -231,6 +239,12 @@ impl Driver {
         });
         let said = self.errors.take().and_then(|errors| errors.join().ok()).unwrap_or_default();
         (status, said)
+    }
+
+    /// Ends its standard input, and waits; how it ended, and what it said.
+    pub(super) fn end(&mut self) -> (ExitStatus, String) {
+        self.stdin.take();
+        self.wait()
     }
 
     /// Tells it to end, and waits; what it said.

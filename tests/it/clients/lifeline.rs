@@ -74,7 +74,7 @@ impl Site {
         environment.extend(more);
         let (name, file) = (acts.name(), acts.file());
         let addresses = [self.b.url.as_str(), &self.a.url];
-        Driver::start_in(language, &addresses, &self.token, name, file, mode, &environment)
+        Driver::start_in(language, "lease", &addresses, &self.token, name, file, mode, &environment)
     }
 
     /// Waits until the list of what is held says of this lease that it is watched.
@@ -321,7 +321,7 @@ async fn work_that_does_not_end_ends_its_process_before_the_watcher_does() {
         let (name, file) = (acts.name(), acts.file());
         let addresses = [proxy.url.as_str()];
         let hog =
-            Driver::start_in(language, &addresses, &site.token, name, file, "hog", &environment);
+            Driver::start_in(language, "lease", &addresses, &site.token, name, file, "hog", &environment);
         acts.until_works(hog.id());
         site.until_watched(name).await;
         proxy.set(Way::Hole);

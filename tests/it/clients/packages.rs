@@ -86,10 +86,11 @@ fn only_comments_and_empty_lines_are_not_counted() {
     assert_eq!(lines_of_code(python), 2);
 }
 
-/// A library is to be read by whoever trusts it. It was 550 lines before the life line and the end of the process; these are a hundred more each. Java has no more lines than the others, though a part of them is a reader and writer of JSON, which
+/// A library is to be read by whoever trusts it. It was 550 lines before the life line (130 lines), the end of the program (60) and what public reports of other
+/// clients found (50). Java has no more lines than the others, though a part of them is a reader and writer of JSON, which
 /// the others need not bring.
 #[test]
-fn no_library_has_750_lines() {
+fn no_library_has_800_lines() {
     for (sources, end) in [
         ("python/src/soloist", ".py"),
         ("node/src", ".js"),
@@ -99,6 +100,6 @@ fn no_library_has_750_lines() {
         let files = files.filter(|file| file.file_name().to_string_lossy().ends_with(end));
         let read = |file: std::fs::DirEntry| std::fs::read_to_string(file.path());
         let sum: usize = files.map(|file| lines_of_code(&read(file).expect("a source"))).sum();
-        assert!((200..750).contains(&sum), "{sources} has {sum} lines");
+        assert!((200..800).contains(&sum), "{sources} has {sum} lines");
     }
 }

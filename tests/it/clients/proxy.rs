@@ -31,6 +31,9 @@ struct State {
     to: SocketAddr,
     open: Vec<TcpStream>,
     answered: usize,
+    /// How many connections there were, and how many of the first of them nothing passes any more.
+    made: usize,
+    forgotten: usize,
 }
 
 /// A way to one node. Its threads end with the process.
@@ -49,7 +52,7 @@ impl Proxy {
     pub(super) fn to(url: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let own = format!("http://{}", listener.local_addr().expect("its address"));
-        let state = State { way: Way::Open, to: address(url), open: Vec::new(), answered: 0 };
+        let state = State { way: Way::Open, to: address(url), open: Vec::new(), answered: 0, made: 0, forgotten: 0 };
         let state = Arc::new(Mutex::new(state));
         let shared = Arc::clone(&state);
         std::thread::spawn(move || {
@@ -71,6 +74,12 @@ impl Proxy {
                 stream.shutdown(Shutdown::Both).ok();
             }
         }
+    }
+
+    /// As a NAT that starts anew: nothing passes the connections that there are, nobody is told, and new ones work.
+    pub(super) fn forget(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.forgotten = state.made;
     }
 
     /// How many requests it has answered by itself.
@@ -97,9 +106,10 @@ fn keep(state: &Mutex<State>, stream: &TcpStream) -> TcpStream {
 }
 
 fn serve(client: TcpStream, state: &Arc<Mutex<State>>) {
-    let (way, to) = {
-        let state = state.lock().unwrap_or_else(PoisonError::into_inner);
-        (state.way, state.to)
+    let (way, to, nth) = {
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.made += 1;
+        (state.way, state.to, state.made)
     };
     match way {
         Way::Closed => return,
@@ -123,8 +133,8 @@ fn serve(client: TcpStream, state: &Arc<Mutex<State>>) {
     let Ok(node) = TcpStream::connect(to) else { return };
     let (back, forth) = (keep(state, &client), keep(state, &node));
     let shared = Arc::clone(state);
-    std::thread::spawn(move || pump(forth, back, &shared, false));
-    pump(client, node, state, true);
+    std::thread::spawn(move || pump(forth, back, &shared, nth, false));
+    pump(client, node, state, nth, true);
 }
 
 /// Answers one request, and counts it.
@@ -172,7 +182,17 @@ fn pour(mut client: &TcpStream, state: &Mutex<State>) {
     client.shutdown(Shutdown::Both).ok();
 }
 
-fn pump(mut from: TcpStream, mut to: TcpStream, state: &Mutex<State>, is_request: bool) {
+fn is_forgotten(state: &Mutex<State>, nth: usize) -> bool {
+    state.lock().unwrap_or_else(PoisonError::into_inner).forgotten >= nth
+}
+
+fn pump(
+    mut from: TcpStream,
+    mut to: TcpStream,
+    state: &Mutex<State>,
+    nth: usize,
+    is_request: bool,
+) {
     let mut piece = [0; 16 * 1024];
     while let Ok(count @ 1..) = from.read(&mut piece) {
         let passes = match way(state) {
@@ -180,6 +200,7 @@ fn pump(mut from: TcpStream, mut to: TcpStream, state: &Mutex<State>, is_request
                 pour(&from, state);
                 break;
             }
+            _ if is_forgotten(state, nth) => false,
             Way::Hole => false,
             Way::Deaf => is_request,
             Way::Mute => !is_request,
@@ -190,7 +211,7 @@ fn pump(mut from: TcpStream, mut to: TcpStream, state: &Mutex<State>, is_request
         }
     }
     // One side has ended: so does the other, unless nothing gets through.
-    if way(state) != Way::Hole {
+    if way(state) != Way::Hole && !is_forgotten(state, nth) {
         to.shutdown(Shutdown::Both).ok();
     }
     from.shutdown(Shutdown::Both).ok();

@@ -69,11 +69,21 @@ public final class Driver {
     private static void work(Lease lease, String mode) throws Exception {
         say(lease.token(), now(), "start");
         if (mode.equals("fail")) throw new IllegalStateException("about to fail");
+        if (mode.equals("dies")) throw new StackOverflowError();
         try {
             for (int number = 0; !called; ) {
                 String at = now();
-                if (mode.equals("polite") || mode.startsWith("log-")) lease.check();
+                if (List.of("polite", "exits", "leaves", "many").contains(mode) || mode.startsWith("log-")) lease.check();
                 number++;
+                if (mode.equals("exits") && number > 5) System.exit(7);
+                if (mode.equals("interrupted") && number > 5) {
+                    Thread.currentThread().interrupt();
+                    return;
+                }
+                if (mode.equals("closes") && number > 5) {
+                    loop.close();
+                    return;
+                }
                 if (mode.equals("halves") && number > 150) throw new IllegalStateException(HALF);
                 say(lease.token(), at, "beat");
                 lease.progress(number, 100_000, "step " + number);
@@ -98,9 +108,24 @@ public final class Driver {
         Map<?, ?> payload = task.payload instanceof Map<?, ?> map ? map : Map.of();
         if (payload.get("slow") instanceof Number slow) Thread.sleep(slow.longValue() * 1000);
         task.check();
+        if (payload.get("fail") instanceof Long fail && fail >= task.attempt && payload.containsKey("exit")) throw new StackOverflowError();
         if (payload.get("fail") instanceof Long fail && fail >= task.attempt) throw new Retry("not yet", 10L);
         if (payload.get("dead") != null) throw new Dead(payload.get("dead").equals("half") ? "y".repeat(860) + HALF + "\ud83d\ude00" : "never");
         say(task.token(), now(), task.key);
+    }
+
+    /** Kept: a local that nobody has is forgotten. */
+    private static final java.util.concurrent.atomic.AtomicReference<Full> FULL = new java.util.concurrent.atomic.AtomicReference<>();
+
+    /** Of the threads that keep a lease the nth, and each later one, cannot be made: it is asked about each. */
+    private static final class Full extends InheritableThreadLocal<Integer> {
+        private int left = Integer.parseInt(System.getenv("DRIVER_THREADS"));
+
+        @Override protected Integer childValue(Integer parent) {
+            List<String> calls = StackWalker.getInstance().walk(all -> all.map(StackWalker.StackFrame::getMethodName).toList());
+            if (calls.contains("thread") && calls.contains("confirm") && !calls.contains("drop") && --left <= 0) throw new OutOfMemoryError("unable to create native thread");
+            return parent;
+        }
     }
 
     private static void turns(Soloist client, String name, Options options, Thread main) throws Exception {
@@ -138,12 +163,27 @@ public final class Driver {
         Soloist client = new Soloist(List.of(args[1].split(",")), args[2], System.getenv("DRIVER_OVERRUN"));
         Options options = new Options();
         options.name = "java-" + ProcessHandle.current().pid();
+        options.ttl = Duration.ofSeconds(Long.parseLong(System.getenv().getOrDefault("DRIVER_TTL", "2")));
         // Kept: a logger that nobody has is forgotten, with its handlers.
         Object kept = mode.startsWith("log-") ? handle(mode) : null;
+        if (mode.equals("many")) {
+            List<Lease> ten = new ArrayList<>();
+            List<Thread> threads = new ArrayList<>();
+            for (int nth = 0; nth < 10; nth++) {
+                String its = name + "-" + nth;
+                threads.add(new Thread(() -> {
+                    Lease lease = client.lease(its, options);
+                    synchronized (ten) { ten.add(lease); }
+                }));
+                threads.get(nth).start();
+            }
+            for (Thread thread : threads) thread.join();
+            // All at once: each gives back over a connection of its own.
+            ten.parallelStream().forEach(Lease::close);
+        }
         switch (what) {
             case "lease" -> {
                 if (mode.equals("callback")) options.onOverrun = Driver::overrun;
-                options.ttl = Duration.ofSeconds(Long.parseLong(System.getenv().getOrDefault("DRIVER_TTL", "2")));
                 loop = client.runWhileLeader(name, lease -> work(lease, mode), options);
             }
             case "collect" -> {
@@ -157,9 +197,20 @@ public final class Driver {
                 if (frame.get("type").equals("job")) jobs.add(frame.get("job"));
                 for (Object job : jobs) say((Long) ((Map<?, ?>) job).get("version"), now(), (String) ((Map<?, ?>) job).get("state"));
             }, name);
-            case "wait" -> {
-                await(client, name, options);
+            case "whole" -> {
+                loop = client.runWhileLeader(name, lease -> work(lease, mode), options);
+                loop.join();
                 return;
+            }
+            case "wait" -> {
+                if (System.getenv("DRIVER_THREADS") == null) {
+                    await(client, name, options);
+                    return;
+                }
+                FULL.set(new Full());
+                FULL.get().set(1);
+                await(client, name, options);
+                say(0, now(), "waited");
             }
             default -> {
                 options.patience = Duration.ofSeconds(1);
@@ -174,6 +225,7 @@ public final class Driver {
             }
         }
         while (System.in.read() >= 0) continue;
+        if (mode.equals("leaves")) return;
         if (loop != null) loop.close();
         java.lang.ref.Reference.reachabilityFence(kept);
     }

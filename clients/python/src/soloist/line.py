@@ -125,6 +125,8 @@ class Nodes:
         if not re.fullmatch(r"[!-~]+", token):
             raise ValueError("the token is empty, or has a blank, a line end or a letter that is not ASCII: give it as it was made")
         self.token, host = token, re.sub(r"[^a-z0-9]+", "-", socket.gethostname().lower()).strip("-")[:40]
+        # Who answered last is asked first. Clients that start together do not all begin at the same node.
+        self.answers = random.randrange(len(self.urls))
         self.complained, self.holder, self.overrun = -COMPLAINT, holder or f"{host or 'host'}-{os.getpid()}", overrun
 
 
@@ -151,8 +153,7 @@ class Line:
 
     def __init__(self, nodes: Nodes) -> None:
         self.nodes = nodes
-        # Clients that start together do not all begin at the same node.
-        self.nth = random.randrange(len(nodes.urls))
+        self.nth = nodes.answers
         self.over = threading.Event()
         # Tries since one was answered; until when and how much the present one may receive.
         self.failed, self.end, self.room = 0, 0.0, 0
@@ -218,7 +219,7 @@ class Line:
                 self.nodes.complained = clock()
                 tell(logging.WARNING, "no node answers at %s: %s", ", ".join(url.netloc for url in self.nodes.urls), error)
             raise error if isinstance(error, Unreachable) else Unreachable(f"{type(error).__name__}: {error}") from error
-        self.failed = 0
+        self.failed, self.nodes.answers = 0, self.nth
         return value
 
     def call(self, method: str, path: str, body: Any, timeout: float, patience: float, *shapes: Shape) -> Any:

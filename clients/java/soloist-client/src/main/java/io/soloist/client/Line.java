@@ -42,12 +42,14 @@ final class Line {
     final Soloist nodes;
     /** Done when nothing is to be asked any more. */
     final CompletableFuture<Boolean> over = new CompletableFuture<>();
-    // Clients that start together do not all begin at the same node.
-    int nth = ThreadLocalRandom.current().nextInt(1000);
+    int nth;
     /** How many addresses in a row of a node's name refused. */
     private int refused;
 
-    Line(Soloist nodes) { this.nodes = nodes; }
+    Line(Soloist nodes) {
+        this.nodes = nodes;
+        this.nth = nodes.answers;
+    }
 
     /** Ends the call under way, and every later one, with {@code Unreachable}. */
     void cut() { over.complete(true); }
@@ -116,6 +118,7 @@ final class Line {
                 if (!fits) check(answer);
                 nth--;
                 nodes.failed = 0;
+                nodes.answers = nth;
                 return answer.body();
             }
             catch (Refused error) { nth--; throw error; }

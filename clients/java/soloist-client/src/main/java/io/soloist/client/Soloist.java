@@ -61,6 +61,8 @@ import java.util.function.*;
         } catch (Exception error) { Loop.tell(System.Logger.Level.WARNING, "not all was given back at the end", error); }
     }
 
+    /** Who answered last is asked first. Clients that start together do not all begin at the same node. */
+    volatile int answers = ThreadLocalRandom.current().nextInt(1000);
     /** Failures in a row, and when that was said. */
     volatile int failed;
     volatile Instant complained = Instant.in(-NEVER);
