@@ -81,7 +81,8 @@ async fn a_program_that_is_told_to_end_gives_its_lease_back() {
             first.signal(signal);
             let (status, said) = first.wait();
             // In Python the end of the loop may be that of `main`, before the signal is.
-            let ended = ended_by(status, signal) || status.success() && language == Language::Python;
+            let ended =
+                ended_by(status, signal) || status.success() && language == Language::Python;
             assert!(ended, "{language:?}, {signal}: {status} {said}");
             passes_on(language, &acts, start.token, &mut second);
         }

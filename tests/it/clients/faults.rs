@@ -63,8 +63,16 @@ impl Member {
         let socket = acts.file().with_file_name(if watched { SOCKET } else { "none" });
         let environment = [("SOLOIST_LIFELINE", socket.to_str().expect("UTF-8"))];
         let file = acts.file();
-        let driver =
-            Driver::start_in(language, &addresses, token, NAME, file, "polite", &environment);
+        let driver = Driver::start_in(
+            language,
+            "lease",
+            &addresses,
+            token,
+            NAME,
+            file,
+            "polite",
+            &environment,
+        );
         Self { driver, ways, watched }
     }
 }

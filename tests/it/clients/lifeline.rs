@@ -320,8 +320,16 @@ async fn work_that_does_not_end_ends_its_process_before_the_watcher_does() {
         let (acts, proxy) = (Acts::of(&site.ground, language.word()), Proxy::to(&site.b.url));
         let (name, file) = (acts.name(), acts.file());
         let addresses = [proxy.url.as_str()];
-        let hog =
-            Driver::start_in(language, "lease", &addresses, &site.token, name, file, "hog", &environment);
+        let hog = Driver::start_in(
+            language,
+            "lease",
+            &addresses,
+            &site.token,
+            name,
+            file,
+            "hog",
+            &environment,
+        );
         acts.until_works(hog.id());
         site.until_watched(name).await;
         proxy.set(Way::Hole);

@@ -52,7 +52,14 @@ impl Proxy {
     pub(super) fn to(url: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let own = format!("http://{}", listener.local_addr().expect("its address"));
-        let state = State { way: Way::Open, to: address(url), open: Vec::new(), answered: 0, made: 0, forgotten: 0 };
+        let state = State {
+            way: Way::Open,
+            to: address(url),
+            open: Vec::new(),
+            answered: 0,
+            made: 0,
+            forgotten: 0,
+        };
         let state = Arc::new(Mutex::new(state));
         let shared = Arc::clone(&state);
         std::thread::spawn(move || {

@@ -99,7 +99,9 @@ async fn a_lease_taken_before_a_fork_is_nobodys_in_the_child() {
     let (status, said) = parent.wait();
     assert!(status.success(), "{status} {said}");
     let child = until("the child has asked", || {
-        std::fs::read_to_string(site.ground.path("daemon.acts.child")).ok().filter(|it| !it.is_empty())
+        std::fs::read_to_string(site.ground.path("daemon.acts.child"))
+            .ok()
+            .filter(|it| !it.is_empty())
     });
     assert_eq!(child, "stopped");
     let mut next = site.start(Language::Python, &acts, "polite", &[]);
@@ -113,11 +115,12 @@ async fn an_exception_that_strikes_while_a_lease_begins_leaves_nothing_behind() 
     let site = Site::new();
     let acts = Acts::of(&site.ground, "struck");
     let mut driver = site.start(Language::Python, &acts, "alarms", &[]);
-    let times = until_async("it was struck forty times, or a lease is kept by nobody", async || {
-        let times = acts.all().len();
-        (times == 40 || !driver.lives()).then_some(times)
-    })
-    .await;
+    let times =
+        until_async("it was struck forty times, or a lease is kept by nobody", async || {
+            let times = acts.all().len();
+            (times == 40 || !driver.lives()).then_some(times)
+        })
+        .await;
     let (status, said) = driver.wait();
     assert!(status.success() && times == 40, "after {times} times: {status} {said}");
 }
@@ -199,8 +202,7 @@ async fn what_ends_a_thread_ends_no_collecting() {
         let (status, said) = api.call(Method::POST, "/api/v1/tasks", Some(tasks)).await;
         assert!(status.is_success(), "{said}");
         let acts = Acts::of(&site.ground, source);
-        let mut collector =
-            site.start_at(&site.node.url, language, "collect", &acts, "60", &[]);
+        let mut collector = site.start_at(&site.node.url, language, "collect", &acts, "60", &[]);
         until_async("all are done at the second try", async || {
             (api.get(&path).await["done"] == 6).then_some(())
         })
