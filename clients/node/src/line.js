@@ -117,8 +117,10 @@ export class Line {
     const url = new URL(path, this.nodes.urls[this.nth % this.nodes.urls.length]);
     // Not `fetch`: it waits for ever, without a new connection, when one is closed before the request was sent.
     const { request } = await import(`node:${url.protocol.slice(0, -1)}`);
+    // After a failure by a connection of its own: something in between may have forgotten all that the pool has.
+    const agent = this.nodes.failed ? false : undefined;
     const asked = new Promise((resolve, reject) => {
-      request(url, { method, headers, signal: control.signal, autoSelectFamily: true }, resolve).on("error", reject).end(data);
+      request(url, { method, headers, agent, signal: control.signal, autoSelectFamily: true }, resolve).on("error", reject).end(data);
     });
     return { answer: await asked.catch((error) => { throw end(), error; }), again, end };
   }
