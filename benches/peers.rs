@@ -1,6 +1,7 @@
 //! Soloist beside peers, on this machine, in one run: take-over, and what becomes of the child when the lock is lost.
 //!
-//! `cargo bench --features full --bench peers [-- --kills N --pauses N]`
+//! `cargo bench --features full --bench peers [-- --kills N --pauses N --only NAME]`, or `-- --with redisson` for our Java library beside that one (`--hands N`;
+//! `--program PATH`: nodes of another `soloist`).
 //!
 //! Every system runs the same child (this program again, which writes down every 5 ms that it lives) on two holders
 //! that want the same lock for [`TTL`]. The wrappers around the libraries lie in `benches/peers/`, use each library the
@@ -13,10 +14,15 @@ use std::time::Duration;
 
 use soloist::clock;
 
+#[expect(dead_code, reason = "the bench of leases renews, too")]
+#[path = "leases/http.rs"]
+mod http;
 #[path = "peers/link.rs"]
 mod link;
 #[path = "peers/lives.rs"]
 mod lives;
+#[path = "peers/redisson.rs"]
+mod redisson;
 #[path = "peers/round.rs"]
 mod round;
 #[expect(dead_code, reason = "the tests use the rest of it")]
@@ -44,18 +50,27 @@ fn main() {
         println!("this measures only under `cargo bench`");
         return;
     }
-    let count = |flag: &str, default: usize| {
+    let after = |flag: &str| {
         let at = words.iter().position(|word| word == flag);
-        at.and_then(|at| words.get(at + 1)?.parse().ok()).unwrap_or(default)
+        at.and_then(|at| words.get(at + 1)).map(String::as_str)
+    };
+    let count = |flag: &str, default: usize| {
+        after(flag).and_then(|word| word.parse().ok()).unwrap_or(default)
     };
     let (kills, pauses) = (count("--kills", 10), count("--pauses", 3));
-    let only = words.iter().position(|word| word == "--only").and_then(|at| words.get(at + 1));
+    let only = after("--only");
+    if let Some(with) = after("--with") {
+        assert!(with == "redisson", "--with knows redisson, not {with}");
+        let (hands, program) = (count("--hands", 100), after("--program").map(Path::new));
+        redisson::compare(&redisson::Plan { kills, pauses, hands, only, program });
+        return;
+    }
 
     let begun = clock::boot();
     let mut rows = Vec::new();
     let mut missing = Vec::new();
     for system in systems::all() {
-        if only.is_some_and(|only| !system.name.contains(only.as_str())) {
+        if only.is_some_and(|only| !system.name.contains(only)) {
             continue;
         }
         match (system.prepare)() {
