@@ -115,7 +115,7 @@ impl Process {
                 work.release = release;
                 Ok(Under { kill_at: work.kill_at(), is_new: !work.checked })
             }
-            _ if until <= now => Err(NotWatched::Over),
+            _ if until - Timing::kill_time_of(ttl) <= now => Err(NotWatched::Over),
             Entry::Vacant(_) if full => Err(NotWatched::TooMany),
             entry => {
                 let mut work = Work {
@@ -163,6 +163,20 @@ impl Process {
                 known.remove();
             }
         }
+    }
+
+    /// Whether it has named this secret.
+    #[must_use]
+    pub fn has(&self, secret: &str) -> bool {
+        self.all().any(|(_, work)| work.secret == secret)
+    }
+
+    /// What it works under, and what it worked under before a secret that no node has checked yet.
+    pub fn all(&self) -> impl Iterator<Item = (&str, &Work)> {
+        self.works().flat_map(|(name, work)| {
+            std::iter::successors(Some(work), |work| work.before.as_deref())
+                .map(move |work| (name, work))
+        })
     }
 
     /// The work under `name` has ended.

@@ -1,19 +1,18 @@
 //! Finds the watcher of a socket file, or starts one. Two nodes that start at once find one.
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::os::unix::net::UnixStream as Blocking;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use nix::fcntl::{Flock, FlockArg};
+use nix::fcntl::Flock;
 use serde_json::json;
 use tokio::net::UnixStream;
 
 use soloist_domain::name::NodeName;
-use soloist_guard::watcher::Watching;
 use soloist_guard::watcher::said::{LONGEST_OF_NODES, ToNode};
+use soloist_guard::watcher::{Watching, alone, connect};
 
 /// Starts a watcher, and waits until it listens; or why it does not.
 pub type Start = fn(&Watching) -> Result<(), String>;
@@ -31,16 +30,20 @@ pub(super) async fn attach(
 ) -> Result<UnixStream, String> {
     let (path, node) = (path.to_owned(), node.to_string());
     let taken = tokio::task::spawn_blocking(move || {
-        let _alone = alone(&path)?;
-        if let Ok(line) = Blocking::connect(&path) {
-            return take(line, &node);
+        let _alone = wait_alone(&path)?;
+        match connect(&path) {
+            Ok(line) => return take(line, &node),
+            // Somebody is there, and stands still.
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                return Err(format!("{}: the watcher does not answer", path.display()));
+            }
+            Err(_) => {}
         }
         // Who no longer listens behind the file, or there is none.
         let old_kernel =
             cfg!(debug_assertions) && std::env::var_os("LIFELINE_OF_AN_OLD_KERNEL").is_some();
         start(&Watching { path: path.clone(), old_kernel })?;
-        let line =
-            Blocking::connect(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let line = connect(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         take(line, &node)
     });
     let line = taken.await.map_err(|error| error.to_string())??;
@@ -49,27 +52,19 @@ pub(super) async fn attach(
         .map_err(|error| error.to_string())
 }
 
-/// Holds a file beside the socket, so that no other node starts a watcher for it meanwhile.
-fn alone(path: &Path) -> Result<Flock<File>, String> {
-    let mut file = path.as_os_str().to_owned();
-    file.push(".lock");
-    let file = PathBuf::from(file);
-    let no = |error: &dyn std::fmt::Display| {
-        format!(
-            "{}: {error}: make this directory, and let the node's user write in it, or choose another path for `lifeline`",
-            file.display()
-        )
-    };
-    let open = || {
-        let mut how = File::options();
-        how.create(true).truncate(false).write(true).mode(0o600).open(&file)
-    };
+/// No other node, and no watcher, begins to listen there meanwhile.
+fn wait_alone(path: &Path) -> Result<Flock<File>, String> {
     let mut tries = PATIENCE.as_millis() / LOOK_AGAIN.as_millis();
     loop {
-        match Flock::lock(open().map_err(|error| no(&error))?, FlockArg::LockExclusiveNonblock) {
+        match alone(path) {
             Ok(alone) => return Ok(alone),
-            Err((_, error)) if tries == 0 => return Err(no(&error)),
-            Err(_) => tries -= 1,
+            Err(error) if error.kind() == ErrorKind::WouldBlock && tries > 0 => tries -= 1,
+            Err(error) => {
+                return Err(format!(
+                    "{}.lock: {error}: make this directory, and let the node's user write in it, or choose another path for `lifeline`",
+                    path.display()
+                ));
+            }
         }
         std::thread::sleep(LOOK_AGAIN);
     }
@@ -108,7 +103,7 @@ fn ask_line(line: &mut Blocking, text: &str) -> std::io::Result<String> {
 /// Why there is no answer.
 pub fn ask(path: &Path, text: &str) -> Result<serde_json::Value, String> {
     let no = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-    let mut line = Blocking::connect(path).map_err(|error| no(&error))?;
+    let mut line = connect(path).map_err(|error| no(&error))?;
     line.set_read_timeout(Some(PATIENCE)).map_err(|error| no(&error))?;
     line.write_all(format!("{text}\n").as_bytes()).map_err(|error| no(&error))?;
     let mut answer = String::new();

@@ -188,3 +188,16 @@ async fn doctor_says_whether_a_program_is_watched() {
     program.kill();
     site.restart();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watcher_whose_place_is_anothers_lets_its_programs_go_there() {
+    let site = Site::new("");
+    let (mut program, line, ..) = site.worker("ship").await;
+    std::fs::remove_file(site.socket()).expect("it is there");
+    let other = std::os::unix::net::UnixListener::bind(site.socket()).expect("its place is free");
+    assert_eq!(program.tell(&json!({"line": line, "read": true})), "end");
+    assert!(program.lives(), "a lost watch kills nobody");
+    drop(other);
+    // Nobody listens behind the file any more: the node's next watcher takes the place.
+    site.until_watched();
+}

@@ -36,8 +36,9 @@ async fn whoever_says_no_valid_word_is_told_why_and_let_go() {
         (json!({"under": "ship"}), "say {\"auth\":TOKEN} first"),
         (json!({"end": "ship"}), "say {\"auth\":TOKEN} first"),
         (json!({}), "say {\"auth\":TOKEN} first"),
-        (json!([1]), "no JSON of a life line"),
-        (json!({"auth": 1}), "no JSON of a life line"),
+        (json!([1]), "no JSON object"),
+        (json!({"auth": 1}), "not understood"),
+        (json!({"auth": "x".repeat(1_000)}), "no API token"),
         (json!({"auth": big}), "at most 16384 bytes"),
     ] {
         let mut stranger = Program::start();
@@ -203,4 +204,119 @@ async fn the_place_of_a_file_is_not_taken() {
     })
     .await;
     assert_eq!(std::fs::read_to_string(ground.path(SOCKET)).expect("kept"), "somebody's notes");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_understood_otherwise_is_said_and_costs_no_watch() {
+    let site = Site::new("");
+    let (mut program, line, grant, said) = site.worker("ship").await;
+    let long = "x".repeat(300);
+    for told in [
+        json!({"end": 5}),
+        json!({"under": "ship", "secret": grant["secret"], "until_ns": -1}),
+        json!({"under": "ship", "secret": grant["secret"], "until_ns": 1.5}),
+        json!({"under": "ship", "secret": grant["secret"], "until_ns": "5"}),
+        json!({"under": "ship", "secret": long, "until_ns": 5}),
+        json!({"under": long, "secret": grant["secret"], "until_ns": 5}),
+        json!({}),
+    ] {
+        let said = program.say(line, &told);
+        assert_eq!(said["ok"], false, "{told}: {said}");
+        assert!(!detail(&said).is_empty(), "{said}");
+    }
+    let until = said["now_ns"].as_u64().expect("a time") + span(&grant);
+    let under = json!({"under": "ship", "secret": grant["secret"], "until_ns": until});
+    assert_eq!(program.say(line, &under)["release"], true);
+    // Within what is set aside for the kill it is refused, and nobody is killed for it.
+    let next = site.acquire("pack", "one").await;
+    let now = program.say(line, &json!({"end": "x"}))["now_ns"].as_u64().expect("a time");
+    let late = json!({"under": "pack", "secret": next["secret"], "until_ns": now + 100_000_000});
+    assert!(detail(&program.say(line, &late)).contains("has passed"));
+    assert!(program.lives());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_says_all_and_ends_its_half_is_answered() {
+    let site = Site::new("");
+    let mut line = UnixStream::connect(site.socket()).expect("it listens");
+    line.write_all(
+        format!("{}\n{}\n", json!({"auth": site.token}), json!({"end": "x"})).as_bytes(),
+    )
+    .expect("taken");
+    line.shutdown(std::net::Shutdown::Write).expect("its half");
+    line.set_read_timeout(Some(Duration::from_secs(10))).expect("a limit");
+    let mut said = String::new();
+    line.read_to_string(&mut said).expect("answers, and the end");
+    assert_eq!(said.lines().count(), 2, "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_dead_process_has_named_is_nobodys() {
+    let site = Site::new("");
+    let (mut program, _, grant, said) = site.worker("ship").await;
+    let (mut other, line) = site.program();
+    site.node.signal(nix::sys::signal::Signal::SIGSTOP);
+    program.kill();
+    let until = said["now_ns"].as_u64().expect("a time") + span(&grant);
+    let under = json!({"under": "ship", "secret": grant["secret"], "until_ns": until});
+    for _ in 0..3 {
+        let said = other.say(line, &under);
+        assert!(detail(&said).contains("another process works under this lease"), "{said}");
+    }
+    site.node.signal(nix::sys::signal::Signal::SIGCONT);
+    site.until_free("ship").await;
+    assert_eq!(other.say(line, &under)["ok"], false, "nor afterwards");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_was_given_to_junk_gives_the_true_lease_back_all_the_same() {
+    let site = Site::new("");
+    let (mut program, line, grant, said) = site.worker("ship").await;
+    site.node.signal(nix::sys::signal::Signal::SIGSTOP);
+    let until = said["now_ns"].as_u64().expect("a time") + span(&grant);
+    let junk = "7.10000.p.00000000000000000000000000000000";
+    let under = |secret: &Value| json!({"under": "ship", "secret": secret, "until_ns": until});
+    assert_eq!(program.say(line, &under(&json!(junk)))["ok"], true);
+    let mut other = Program::start();
+    let its = other.connect(&site.socket());
+    other.say(its, &json!({"auth": site.token}));
+    assert!(detail(&other.say(its, &under(&grant["secret"]))).contains("another process"));
+    program.kill();
+    site.node.signal(nix::sys::signal::Signal::SIGCONT);
+    site.until_free("ship").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn neither_a_flood_of_connections_nor_of_lines_delays_a_kill() {
+    let jobs = "[[job]]\nname = \"outbound\"\nrunner = \"external\"\nlease_ttl = \"3s\"\n";
+    let site = Site::new(jobs);
+    site.api.switch("outbound", true).await;
+    let over = std::sync::atomic::AtomicBool::new(false);
+    let socket = site.socket();
+    let goes_on = || !over.load(std::sync::atomic::Ordering::Relaxed);
+    std::thread::scope(|scope| {
+        for nth in 0..4 {
+            let (socket, goes_on) = (&socket, &goes_on);
+            scope.spawn(move || {
+                let line = "{\"under\":\"ship\",\"secret\":\"x\",\"until_ns\":1}\n".repeat(1_000);
+                while goes_on() {
+                    let Ok(mut stranger) = UnixStream::connect(socket) else { continue };
+                    if nth % 2 == 0 {
+                        stranger.set_nonblocking(true).ok();
+                        stranger.write(line.as_bytes()).ok();
+                    }
+                }
+            });
+        }
+        let runtime = tokio::runtime::Handle::current();
+        let (mut program, _, _, said) =
+            tokio::task::block_in_place(|| runtime.block_on(site.worker("outbound")));
+        program.signal(nix::sys::signal::Signal::SIGSTOP);
+        program.wait();
+        let late =
+            soloist::clock::boot().0.saturating_sub(said["kill_ns"].as_u64().expect("an instant"));
+        over.store(true, std::sync::atomic::Ordering::Relaxed);
+        // Half a second and more is set aside for it.
+        assert!(late < 500_000_000, "killed {late} ns late");
+    });
 }

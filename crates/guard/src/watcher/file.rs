@@ -1,17 +1,53 @@
 //! The socket file: made so that nobody but user and group may connect from its first instant on, and made again when it was removed.
 
 use std::fs::File;
+use std::io;
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
-use std::os::unix::net::UnixListener;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-use nix::sys::socket::{setsockopt, sockopt};
+use nix::fcntl::{Flock, FlockArg};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, setsockopt, socket, sockopt};
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{Group, chown, getpid};
 
 /// Members of it may connect, where it exists.
 pub const GROUP: &str = "soloist-programs";
+
+/// Whose the socket file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Own,
+    /// Of another watcher.
+    Another,
+}
+
+/// Holds a file beside the socket, so that nobody else starts to listen for it meanwhile.
+///
+/// # Errors
+/// Another holds it, or the directory cannot be written.
+pub fn alone(path: &Path) -> io::Result<Flock<File>> {
+    let mut file = path.as_os_str().to_owned();
+    file.push(".lock");
+    let mut how = File::options();
+    let file =
+        how.create(true).truncate(false).write(true).mode(0o600).open(PathBuf::from(file))?;
+    Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, error)| error.into())
+}
+
+/// Connects without waiting for who listens but does not accept.
+///
+/// # Errors
+/// Nobody listens, or too many wait already (EAGAIN).
+pub fn connect(path: &Path) -> io::Result<UnixStream> {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let socket = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
+    nix::sys::socket::connect(socket.as_raw_fd(), &UnixAddr::new(path)?)?;
+    let line = UnixStream::from(socket);
+    line.set_nonblocking(false)?;
+    Ok(line)
+}
 
 /// The file, and who listens behind it.
 pub(super) struct SocketFile {
@@ -31,13 +67,21 @@ impl SocketFile {
         Ok(Self { path, listener, made })
     }
 
-    /// Makes it again when somebody has removed it. What was accepted stays.
-    pub(super) fn look(&mut self) {
-        if std::fs::symlink_metadata(&self.path).is_err()
-            && let Ok((listener, made)) = listen(&self.path)
-        {
+    /// Whose the file is; made again when somebody has removed it, or nobody listens behind the one in its place. What was accepted stays.
+    pub(super) fn look(&mut self) -> Place {
+        let now = std::fs::symlink_metadata(&self.path).ok();
+        if now.as_ref().is_some_and(|file| (file.dev(), file.ino()) == self.made) {
+            return Place::Own;
+        }
+        // No node starts a watcher meanwhile; else another second will do.
+        let Ok(_alone) = alone(&self.path) else { return Place::Own };
+        if now.is_some_and(|file| file.file_type().is_socket()) && connect(&self.path).is_ok() {
+            return Place::Another;
+        }
+        if let Ok((listener, made)) = listen(&self.path) {
             (self.listener, self.made) = (listener, made);
         }
+        Place::Own
     }
 
     /// Removes it, unless another has taken its place.
@@ -77,7 +121,7 @@ fn listen(path: &Path) -> Result<(UnixListener, (u64, u64)), String> {
         // Without that right only the own group may connect; `soloist doctor` says so.
         chown(&new, None, Some(group.gid)).ok();
     }
-    let ready = || -> std::io::Result<(u64, u64)> {
+    let ready = || -> io::Result<(u64, u64)> {
         listener.set_nonblocking(true)?;
         // Also for what is written before it is accepted.
         setsockopt(&listener, sockopt::PassCred, &true)?;

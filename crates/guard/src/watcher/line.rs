@@ -19,6 +19,9 @@ use soloist_process::clock;
 
 /// So many lines of a program may wait for the node at once; then no more is read.
 const AT_ONCE: usize = 256;
+/// So many lines, and pieces, of one connection are heard before others have their turn.
+const IN_TURN: usize = 64;
+const PIECES: usize = 4;
 /// So much may wait to be written to a program, and to a node.
 const MOST_UNREAD: usize = 256 * 1024;
 const MOST_UNREAD_BY_NODES: usize = 4 * LONGEST_OF_NODES;
@@ -163,9 +166,13 @@ impl Connection {
     /// Reads all that is there, as lines.
     pub(super) fn read(&mut self) -> Vec<Heard> {
         let mut heard = Vec::new();
-        let mut bytes = vec![0; 64 * 1024];
+        let mut bytes = vec![0; 16 * 1024];
         let most = if matches!(self.role, Role::Node(_)) { LONGEST_OF_NODES } else { LONGEST };
-        while heard.len() + self.answers.len() < AT_ONCE && !self.closing {
+        for _ in 0..PIECES {
+            if heard.len() >= IN_TURN || heard.len() + self.answers.len() >= AT_ONCE || self.closing
+            {
+                break;
+            }
             let (length, pid) = match self.receive(&mut bytes) {
                 Ok((0, _)) => {
                     heard.push(Heard::End);

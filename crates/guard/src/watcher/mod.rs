@@ -18,7 +18,7 @@ mod file;
 mod line;
 pub mod said;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -34,7 +34,7 @@ use nix::unistd::Uid;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use self::file::SocketFile;
+use self::file::{Place, SocketFile};
 use self::line::{Connection, Heard, Role, Slot};
 use self::said::{FromNode, Line, ToNode, Watched};
 use super::kernel;
@@ -46,7 +46,7 @@ use soloist_domain::lifeline::Process;
 use soloist_domain::time::Boot;
 use soloist_process::clock;
 
-pub use self::file::GROUP;
+pub use self::file::{GROUP, alone, connect};
 
 /// Marks the process among those that this program starts.
 pub const WATCHER: &str = "watcher";
@@ -66,9 +66,23 @@ const DEATHS_KEPT: Duration = Duration::from_secs(60);
 const FOREIGN: &str = "this process is in another pid namespace than the watcher: share it (shareProcessNamespace), or go on without a life line";
 const NO_NODE: &str = "no node is here now";
 /// Most names in what the node is told.
-const MOST_TOLD: usize = 20_000;
+const MOST_TOLD: usize = 10_000;
+/// Who connects is heard so many at a time: nothing comes before a kill.
+const ACCEPTED_AT_ONCE: usize = 32;
+/// Longest name and secret, and token, in bytes.
+const LONGEST_NAME: usize = 256;
+const LONGEST_TOKEN: usize = 512;
+/// Most names of a process whose token no node has checked.
+const MOST_UNCHECKED: usize = 64;
+/// Most questions of one connection, and deaths, that are at the node at once.
+const ASKED_AT_ONCE: usize = 64;
+const DEATHS_AT_ONCE: usize = 500;
+/// Most deaths that are kept.
+const MOST_DEATHS: usize = 50_000;
+/// A death is told again when the node could do nothing about it.
+const TELL_AGAIN: Duration = Duration::from_secs(1);
 /// Most connections. Who has not said who it is goes first.
-const MOST_LINES: usize = 1_024;
+const MOST_LINES: usize = 4_096;
 /// Most connections of one process.
 const MOST_OF_ONE: usize = 16;
 
@@ -97,6 +111,7 @@ pub(super) fn run() -> Result<(), NotStarted> {
         title.say(&format!("soloist watcher of {}", file.path.display()));
     }
     nix::unistd::setsid().ok();
+    super::descriptors::raise().ok();
     kernel::let_go_of_input()?;
     kernel::let_go_of_output()?;
     let mut term = SigSet::empty();
@@ -114,11 +129,13 @@ pub(super) fn run() -> Result<(), NotStarted> {
         node: None,
         questions: BTreeMap::new(),
         dead: BTreeMap::new(),
+        gone: HashMap::new(),
         next: 1,
         told: None,
         changed: true,
         tell_at: now,
         look_at: now + LOOK_EVERY,
+        lost: false,
         needed: now,
     };
     watcher.watch(&signals, &timer);
@@ -138,6 +155,8 @@ struct Watcher {
     questions: BTreeMap<u64, Question>,
     /// Deaths that no node has taken yet.
     dead: BTreeMap<u64, Death>,
+    /// Secrets of processes that are dead: nobody else is watched under them.
+    gone: HashMap<String, Boot>,
     next: u64,
     /// What the node was told last.
     told: Option<Watched>,
@@ -145,6 +164,8 @@ struct Watcher {
     changed: bool,
     tell_at: Boot,
     look_at: Boot,
+    /// Another watcher listens at the socket file.
+    lost: bool,
     /// When somebody needed this process for the last time.
     needed: Boot,
 }
@@ -176,6 +197,8 @@ struct Death {
     pid: i32,
     killed: bool,
     keep_until: Boot,
+    /// When the node is told; `None`: it has been, and has not answered.
+    tell_at: Option<Boot>,
 }
 
 impl Watcher {
@@ -185,7 +208,7 @@ impl Watcher {
             // Nothing comes before this.
             self.kill_in_time(now);
             self.be_in_time(now);
-            if now >= self.needed + IDLE_FOR {
+            if self.lost || now >= self.needed + IDLE_FOR {
                 return;
             }
             self.arm(timer, now);
@@ -218,7 +241,10 @@ impl Watcher {
         fds.extend(
             self.programs.values().map(|one| PollFd::new(one.process.as_fd(), PollFlags::POLLIN)),
         );
-        fds.extend(self.lines.values().map(|line| PollFd::new(line.socket.as_fd(), line.wants())));
+        // One that only waits for the node's answer would be said to be closed again and again.
+        let lines = self.lines.iter().filter(|(_, line)| !line.wants().is_empty());
+        let lines: Vec<_> = lines.collect();
+        fds.extend(lines.iter().map(|(_, line)| PollFd::new(line.socket.as_fd(), line.wants())));
         loop {
             match poll(&mut fds, PollTimeout::NONE) {
                 Err(Errno::EINTR) => {}
@@ -230,10 +256,10 @@ impl Watcher {
             }
         }
         let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or_default()).collect();
-        let (programs, lines) = ready[first..].split_at(self.programs.len());
+        let (programs, ready_lines) = ready[first..].split_at(self.programs.len());
         let ended = self.programs.keys().zip(programs).filter(|(_, ready)| **ready);
-        let heard = self.lines.keys().zip(lines).filter(|(_, ready)| **ready);
-        let (ended, heard) = (ended.map(|(pid, _)| *pid), heard.map(|(line, _)| *line));
+        let heard = lines.iter().zip(ready_lines).filter(|(_, ready)| **ready);
+        let (ended, heard) = (ended.map(|(pid, _)| *pid), heard.map(|((line, _), _)| **line));
         (heard.collect(), ended.collect(), ready[2], ready[1])
     }
 
@@ -276,14 +302,19 @@ impl Watcher {
         }
         if now >= self.look_at {
             self.look_at = now + LOOK_EVERY;
-            self.file.look();
+            if self.file.look() == Place::Another {
+                // Who is watched there connects there.
+                self.lost = true;
+            }
             self.dead.retain(|_, death| now < death.keep_until);
+            self.gone.retain(|_, until| now < *until);
             self.questions.retain(|_, question| now < question.asked + DEATHS_KEPT);
             self.ask_again();
         }
         if self.changed && now >= self.tell_at {
             self.tell_what_is_watched(now);
         }
+        self.tell_of_deaths(now);
         self.speak();
     }
 
@@ -297,8 +328,15 @@ impl Watcher {
             .filter(|(id, question)| self.is_waited_for(**id, question.line))
             .map(|(_, question)| question.asked + NODE_PATIENCE);
         let tells = self.changed.then_some(self.tell_at);
-        let next =
-            kills.chain(answers).chain(tells).chain([self.look_at]).min().unwrap_or(self.look_at);
+        let room = self.told_deaths() < DEATHS_AT_ONCE && self.node.is_some();
+        let deaths = self.dead.values().filter(|_| room).filter_map(|death| death.tell_at);
+        let next = kills
+            .chain(answers)
+            .chain(tells)
+            .chain(deaths)
+            .chain([self.look_at])
+            .min()
+            .unwrap_or(self.look_at);
         // The instant 0 would disarm it.
         let next = next.max(now + Duration::from_micros(1));
         let at = TimeSpec::from_duration(Duration::from_nanos(next.0));
@@ -306,7 +344,10 @@ impl Watcher {
     }
 
     fn accept(&mut self) {
-        while let Some(line) = Connection::accept(&self.file.listener, self.old_kernel) {
+        for _ in 0..ACCEPTED_AT_ONCE {
+            let Some(line) = Connection::accept(&self.file.listener, self.old_kernel) else {
+                return;
+            };
             if self.lines.len() >= MOST_LINES {
                 let stranger = self.lines.iter().find(|(_, line)| matches!(line.role, Role::New));
                 let Some((id, _)) = stranger.map(|(id, line)| (*id, line)) else { continue };
@@ -338,10 +379,7 @@ impl Watcher {
             }
             match heard {
                 Heard::Line(text) if Some(id) == self.node => self.node_says(&text),
-                Heard::Line(text) => match serde_json::from_slice(&text) {
-                    Ok(said) => self.program_says(id, said),
-                    Err(error) => self.refuse(id, &format!("this line is no JSON of a life line: {error}")),
-                },
+                Heard::Line(text) => self.program_writes(id, &text),
                 Heard::Foreign(pid) => self.say(
                     id,
                     json!({"ok": false, "detail": format!(
@@ -349,9 +387,26 @@ impl Watcher {
                     )}),
                 ),
                 Heard::TooLong => self.refuse(id, "a line has at most 16384 bytes"),
-                Heard::End => {
-                    self.close(id);
-                    return;
+                // What it said before is answered.
+                Heard::End => self.refused(id),
+            }
+        }
+    }
+
+    fn program_writes(&mut self, id: u64, text: &[u8]) {
+        let object = match serde_json::from_slice(text) {
+            Ok(Value::Object(object)) => object,
+            Ok(_) => return self.refuse(id, "this line is no JSON object"),
+            Err(error) => return self.refuse(id, &format!("this line is no JSON: {error}")),
+        };
+        match serde_json::from_value(Value::Object(object)) {
+            Ok(said) => self.program_says(id, said),
+            Err(error) => {
+                let why =
+                    format!("this line says something in a way that is not understood: {error}");
+                match self.lines.get(&id).map(|line| &line.role) {
+                    Some(Role::Program { .. }) => self.say(id, json!({"ok": false, "detail": why})),
+                    _ => self.refuse(id, &why),
                 }
             }
         }
@@ -395,6 +450,10 @@ impl Watcher {
     }
 
     fn authenticate(&mut self, id: u64, token: String, leave: bool) {
+        if token.len() > LONGEST_TOKEN {
+            self.refuse(id, "auth: this is no API token");
+            return;
+        }
         let Some(line) = self.lines.get_mut(&id) else { return };
         if line.pid == 0 {
             line.role = Role::Program { token: token.clone(), checked: false, release: false };
@@ -461,8 +520,8 @@ impl Watcher {
     fn under(&mut self, id: u64, name: String, secret: String, until: Option<u64>, release: bool) {
         let no = |why: String| json!({"ok": false, "detail": why});
         let Some(line) = self.lines.get(&id) else { return };
-        let Role::Program { release: sees, .. } = &line.role else { return };
-        let (sees, pid) = (*sees, line.pid);
+        let Role::Program { release: sees, checked, .. } = &line.role else { return };
+        let (sees, checked, pid) = (*sees, *checked, line.pid);
         if !sees {
             self.say(
                 id,
@@ -478,8 +537,19 @@ impl Watcher {
             );
             return;
         };
-        let has = |program: &Program| program.work.works().any(|(_, work)| work.secret == secret);
-        if self.programs.iter().any(|(other, program)| *other != pid && has(program)) {
+        if name.len().max(secret.len()) > LONGEST_NAME {
+            self.say(id, no("no lease has so long a name or secret".to_owned()));
+            return;
+        }
+        let own = self.programs.get(&pid);
+        let is_own = own.is_some_and(|own| own.work.has(&secret));
+        let others = self.programs.iter().filter(|(other, _)| **other != pid);
+        // Also one that is dead: its secret goes with it.
+        let of_another = || {
+            others.into_iter().any(|(_, program)| program.work.has(&secret))
+                || self.gone.contains_key(&secret)
+        };
+        if !is_own && of_another() {
             self.say(id, no("another process works under this lease: a program acquires a lease of its own, after a fork, too".to_owned()));
             return;
         }
@@ -489,6 +559,14 @@ impl Watcher {
         };
         if program.killed.is_some() {
             self.say(id, no("this process is killed: its work was not over in time".to_owned()));
+            return;
+        }
+        if !checked && !is_own && program.work.works().count() >= MOST_UNCHECKED {
+            self.say(
+                id,
+                no("no node has checked the token yet: so many names must wait for that"
+                    .to_owned()),
+            );
             return;
         }
         match program.work.under(&name, &secret, Boot(until), release, clock::boot()) {
@@ -531,6 +609,12 @@ impl Watcher {
         };
         if waits {
             line.answers.push_back(Slot::Asked(number));
+        }
+        let open = self.questions.values().filter(|question| question.line == id).count();
+        if open >= ASKED_AT_ONCE {
+            self.questions.insert(number, Question { asked: clock::boot(), line: id, about });
+            self.answer(number, None, Some("the node has enough to answer".to_owned()), false);
+            return;
         }
         self.questions.insert(number, Question { asked: clock::boot(), line: id, about });
         if !self.tell_node(&question) {
@@ -643,8 +727,8 @@ impl Watcher {
         self.node = Some(id);
         self.told = None;
         (self.changed, self.tell_at) = (true, clock::boot());
-        for (number, death) in &self.dead {
-            line.tell(&dead(*number, death));
+        for death in self.dead.values_mut() {
+            death.tell_at = Some(clock::boot());
         }
         self.ask_again();
     }
@@ -659,7 +743,13 @@ impl Watcher {
 
     fn node_says(&mut self, text: &[u8]) {
         let Ok(FromNode { id, answer, detail }) = serde_json::from_slice(text) else { return };
-        if answer.is_some() && self.dead.remove(&id).is_some() {
+        if let Some(death) = self.dead.get_mut(&id) {
+            death.tell_at = Some(clock::boot() + TELL_AGAIN);
+            if answer.is_some()
+                && let Some(death) = self.dead.remove(&id)
+            {
+                self.gone.insert(death.secret, clock::boot() + DEATHS_KEPT);
+            }
             return;
         }
         self.answer(id, answer, detail, false);
@@ -669,10 +759,6 @@ impl Watcher {
     fn ask_again(&mut self) {
         if self.node.is_none() {
             return;
-        }
-        let deaths: Vec<ToNode> = self.dead.iter().map(|(id, death)| dead(*id, death)).collect();
-        for death in deaths {
-            self.tell_node(&death);
         }
         let (mut tokens, mut works) = (Vec::new(), Vec::new());
         for (id, line) in &self.lines {
@@ -719,20 +805,46 @@ impl Watcher {
         }
     }
 
+    /// So many deaths the node has been told of and has not answered.
+    fn told_deaths(&self) -> usize {
+        self.dead.values().filter(|death| death.tell_at.is_none()).count()
+    }
+
+    /// Tells the node of deaths, a few at a time.
+    fn tell_of_deaths(&mut self, now: Boot) {
+        let room = DEATHS_AT_ONCE.saturating_sub(self.told_deaths());
+        let Some(node) = self.node.and_then(|id| self.lines.get_mut(&id)) else { return };
+        let due = self.dead.iter_mut().filter(|(_, one)| one.tell_at.is_some_and(|at| at <= now));
+        for (id, death) in due.take(room) {
+            death.tell_at = None;
+            node.tell(&dead(*id, death));
+        }
+    }
+
     /// The kernel says that the process is dead.
     fn bury(&mut self, pid: i32) {
         let Some(program) = self.programs.remove(&pid) else { return };
         self.changed = true;
-        for (name, work) in program.work.works().filter(|(_, work)| work.release) {
+        for (name, work) in program.work.all().filter(|(_, work)| work.release) {
+            if self.dead.len() >= MOST_DEATHS
+                || (!work.checked && self.dead.len() >= MOST_DEATHS / 2)
+            {
+                continue;
+            }
+            self.gone.insert(work.secret.clone(), clock::boot() + DEATHS_KEPT);
             let number = self.number();
             let death = Death {
                 name: name.to_owned(),
                 secret: work.secret.clone(),
                 pid,
                 killed: program.killed.is_some_and(|at| work.kill_at() <= at),
-                keep_until: work.until + DEATHS_KEPT,
+                // Nobody knows whether what no node has checked was ever a lease.
+                keep_until: match work.checked {
+                    true => work.until + DEATHS_KEPT,
+                    false => clock::boot() + DEATHS_KEPT * 10,
+                },
+                tell_at: Some(clock::boot()),
             };
-            self.tell_node(&dead(number, &death));
             self.dead.insert(number, death);
         }
     }
