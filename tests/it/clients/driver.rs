@@ -99,8 +99,7 @@ impl Driver {
 
     /// As [`Self::start`], in this environment.
     pub(super) fn start_in(
-        language: Language,
-        what: &str,
+        (language, what): (Language, &str),
         addresses: &[&str],
         token: &str,
         name: &str,

@@ -44,7 +44,7 @@ impl Site {
     ) -> Driver {
         let addresses = [self.node.url.as_str()];
         let (name, file) = (acts.name(), acts.file());
-        Driver::start_in(language, what, &addresses, &self.token, name, file, mode, more)
+        Driver::start_in((language, what), &addresses, &self.token, name, file, mode, more)
     }
 }
 

@@ -64,8 +64,7 @@ impl Member {
         let environment = [("SOLOIST_LIFELINE", socket.to_str().expect("UTF-8"))];
         let file = acts.file();
         let driver = Driver::start_in(
-            language,
-            "lease",
+            (language, "lease"),
             &addresses,
             token,
             NAME,

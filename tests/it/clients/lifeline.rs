@@ -74,7 +74,15 @@ impl Site {
         environment.extend(more);
         let (name, file) = (acts.name(), acts.file());
         let addresses = [self.b.url.as_str(), &self.a.url];
-        Driver::start_in(language, "lease", &addresses, &self.token, name, file, mode, &environment)
+        Driver::start_in(
+            (language, "lease"),
+            &addresses,
+            &self.token,
+            name,
+            file,
+            mode,
+            &environment,
+        )
     }
 
     /// Waits until the list of what is held says of this lease that it is watched.
@@ -321,8 +329,7 @@ async fn work_that_does_not_end_ends_its_process_before_the_watcher_does() {
         let (name, file) = (acts.name(), acts.file());
         let addresses = [proxy.url.as_str()];
         let hog = Driver::start_in(
-            language,
-            "lease",
+            (language, "lease"),
             &addresses,
             &site.token,
             name,

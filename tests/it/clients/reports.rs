@@ -77,7 +77,7 @@ impl Site {
         more: &[(&str, &str)],
     ) -> Driver {
         let (name, file) = (acts.name(), acts.file());
-        Driver::start_in(language, what, &[address], &self.token, name, file, mode, more)
+        Driver::start_in((language, what), &[address], &self.token, name, file, mode, more)
     }
 
     async fn until_free(&self, name: &str) {

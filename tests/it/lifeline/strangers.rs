@@ -303,7 +303,7 @@ async fn neither_a_flood_of_connections_nor_of_lines_delays_a_kill() {
                     let Ok(mut stranger) = UnixStream::connect(socket) else { continue };
                     if nth % 2 == 0 {
                         stranger.set_nonblocking(true).ok();
-                        stranger.write(line.as_bytes()).ok();
+                        stranger.write_all(line.as_bytes()).ok();
                     }
                 }
             });
