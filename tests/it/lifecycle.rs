@@ -116,7 +116,9 @@ async fn a_job_runs_for_as_long_as_one_of_two_wants_it_and_both_nodes_show_it() 
     for live in [&mut at_a, &mut at_b] {
         live.until_state(JOB, "off").await;
         nobody_lives(&pair.witness);
-        assert!(live.seen.contains(&(JOB.to_owned(), "stopping".to_owned())));
+        // A socket keeps which jobs have changed and no queue of states: who is late sees the newest.
+        let stopping = live.seen.contains(&(JOB.to_owned(), "stopping".to_owned()));
+        in_time(stopping, || "it was not shown as stopping".to_owned());
     }
     let last = pair.witness.acts().pop().expect("acts");
     assert_eq!(last.word, "end", "the script had its grace: {last:?}");

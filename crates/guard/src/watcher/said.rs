@@ -1,5 +1,5 @@
-//! What is said on a life line: by programs (contract 15), and between the watcher and its node. Lines of JSON, each at most [`LONGEST`]
-//! bytes from a program.
+//! What is said on a life line: by programs (contract 15), and between the watcher and its node. Lines of JSON, at most 16 KiB
+//! each from a program.
 
 use std::collections::BTreeMap;
 
