@@ -34,6 +34,7 @@ const LOST = [404, 409];
 // Lines that wait to be sent, the oldest go first; lines in a renewal and characters in a line: a node takes 64 KiB.
 const [KEPT, AT_ONCE, LONGEST] = [1000, 30, 500];
 // What a node says, by its fields. A longer length than was granted is not trusted, and this many times as long is no node's.
+const OWN_END = ["closed", "the program ends"];
 const BUSY = { reason: text, retry_in_ms: whole };
 const GRANT = { secret: text, token: whole, expires_in_ms: span, renew_every_ms: span };
 const TURN = { turn: text, token: whole, lease_until: text };
@@ -425,6 +426,8 @@ export class Soloist extends Nodes {
       throw error;
     } finally {
       lease._finish(); // nobody is to be stopped any more
+      // Work that its own program asked to stop is not done: the next may begin at once, and a job that ends with its work is not off.
+      if (end.end === "done" && OWN_END.includes(lease.reason)) end = { end: "unused" };
       await life.end(lease);
       lease._line = new Line(this);
       // The last words are worth one try.

@@ -16,6 +16,7 @@ judged! {
     the_end_of_main_and_an_exit_within_the_work_give_the_lease_back
     work_that_does_not_end_keeps_its_lease_though_its_program_ends
     a_handler_of_the_program_is_called_as_before
+    the_end_of_a_program_is_no_end_of_its_job
 }
 
 const TEN: (&str, &str) = ("DRIVER_TTL", "10");
@@ -28,7 +29,12 @@ struct Site {
 
 impl Site {
     fn new() -> Self {
-        let ground = Ground::new("sqlite:soloist.db", "lifeline = \"line.sock\"\n");
+        Self::with("")
+    }
+
+    fn with(jobs: &str) -> Self {
+        let config = format!("lifeline = \"line.sock\"\n{jobs}");
+        let ground = Ground::new("sqlite:soloist.db", &config);
         ground.add_user("li", "operator");
         let token = ground.token("li");
         Self { node: ground.start("node-a"), token, ground }
@@ -163,6 +169,28 @@ async fn a_handler_of_the_program_is_called_as_before() {
         let (status, said) = first.wait();
         assert!(said.contains("its own handler"), "{language:?}: {said}");
         assert_eq!(status.code(), Some(5), "{language:?}: {said}");
+        passes_on(language, &acts, start.token, &mut second);
+    }
+}
+
+/// `repeat = "never"`: work that is done switches its job off. Work that its program asked to stop is not done.
+async fn the_end_of_a_program_is_no_end_of_its_job() {
+    let names = Language::ALL.map(|language| format!("job-{}", language.word()));
+    let job = |name: &String| {
+        format!(
+            "[[job]]\nname = {name:?}\nrunner = \"external\"\nlease_ttl = \"10s\"\nrepeat = \"never\"\n"
+        )
+    };
+    let site = Site::with(&names.iter().map(job).collect::<String>());
+    for (language, name) in Language::ALL.into_iter().zip(&names) {
+        site.ground.must(&["on", name, "--user", "li"]);
+        let acts = Acts::of(&site.ground, name);
+        let mut first = site.start(language, "whole", &acts, "polite", &[]);
+        let start = acts.until_works(first.id());
+        let mut second = site.start(another(language), "lease", &acts, "polite", &[]);
+        assert!(acts.goes_on(start.token, 25), "{language:?}: it is the only one");
+        first.signal(Signal::SIGTERM);
+        first.wait();
         passes_on(language, &acts, start.token, &mut second);
     }
 }

@@ -147,6 +147,7 @@ class Stopped(Exception):
 
 # No work was begun.
 UNUSED = Stopped("unused")
+OWN_END = ("closed", "the program ends")
 
 
 class NotGranted(SoloistError):
@@ -422,7 +423,8 @@ class Lease(Hold):
                 self._renew(0.0)
         # To end because one was asked to is no failure.
         asked = isinstance(error, Stopped) and self.stopping.is_set() or isinstance(error, SystemExit) and not error.code
-        end: Dict[str, Any] = {"end": "unused" if error is UNUSED else "done"}
+        # Work that its own program asked to stop is not done: the next may begin at once, and a job that ends with its work is not off.
+        end: Dict[str, Any] = {"end": "unused" if error is UNUSED or self.reason in OWN_END else "done"}
         if error and not asked and error is not UNUSED:
             end = {"end": "failed", "error": f"{type(error).__name__}: {error}"[:LONGEST]}
         self._end(f"{self._path}/release", {"secret": self._secret, **end}, {"released": lambda value: isinstance(value, bool)})

@@ -40,6 +40,7 @@ public abstract class Hold {
     static final double WAIT = 10_000, SLACK = 2_000, POLL = 1_500, SILENT = 40_000, NEVER = Double.POSITIVE_INFINITY;
     /** HTTP: it is over, or another's; or not for us. */
     private static final List<Integer> LOST = List.of(404, 409), FINAL = List.of(401, 403, 404, 409);
+    private static final List<String> OWN_END = List.of("closed", "the program ends");
     static final Consumer<Hold> EXIT = Hold::exit;
     /**
      * What a node says. A longer length than was granted is not trusted, and one that is so many times as long is no
@@ -379,7 +380,9 @@ public abstract class Hold {
         @Override boolean hasNews() { return !news.isEmpty() || !lines.isEmpty(); }
 
         @Override public void close() {
-            end("/release", "released", "secret", grant.get("secret"), "end", failure == null ? "done" : "failed", "error", failure);
+            // Work that its own program asked to stop is not done: the next may begin at once, and a job that ends with its work is not off.
+            String done = reason() != null && OWN_END.contains(reason()) ? "unused" : "done";
+            end("/release", "released", "secret", grant.get("secret"), "end", failure == null ? done : "failed", "error", failure);
         }
 
         @Override void renew(Line line, double most) {
