@@ -165,6 +165,12 @@ impl Process {
         }
     }
 
+    /// What it works under by that name.
+    #[must_use]
+    pub fn under_name(&self, name: &str) -> Option<&Work> {
+        self.works.get(name)
+    }
+
     /// Whether it has named this secret.
     #[must_use]
     pub fn has(&self, secret: &str) -> bool {

@@ -62,10 +62,11 @@ pub(super) struct Connection {
     /// 0: it is in another pid namespace.
     pub(super) pid: i32,
     pub(super) uid: u32,
+    /// When it connected; when it was refused, since then.
     pub(super) since: Boot,
     pub(super) role: Role,
     pub(super) answers: VecDeque<Slot>,
-    /// It ends once everything is written.
+    /// It ends once everything is written, or soon after `since`, whatever is left.
     pub(super) closing: bool,
     /// What the process must repeat on a kernel that does not say who connected.
     pub(super) again: Option<String>,
@@ -76,18 +77,20 @@ pub(super) struct Connection {
 
 impl Connection {
     /// The next one; `None` when none waits.
-    pub(super) fn accept(listener: &UnixListener, old_kernel: bool) -> Option<Self> {
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub(super) fn accept(listener: &UnixListener, old_kernel: bool) -> io::Result<Option<Self>> {
         loop {
             let socket = match listener.accept() {
                 Ok((socket, _)) => socket,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
-                // No descriptor is left: those who wait are heard later.
-                Err(_) => return None,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+                Err(error) => return Err(error),
             };
             // Who is dead already has nothing to say.
             if let Ok(line) = Self::of(socket, old_kernel) {
-                return Some(line);
+                return Ok(Some(line));
             }
         }
     }
@@ -163,7 +166,7 @@ impl Connection {
         wants
     }
 
-    /// Reads all that is there, as lines.
+    /// Reads what is there, as lines; not more than is this connection's turn.
     pub(super) fn read(&mut self) -> Vec<Heard> {
         let mut heard = Vec::new();
         let mut bytes = vec![0; 16 * 1024];

@@ -19,7 +19,7 @@ mod line;
 pub mod said;
 
 use std::collections::{BTreeMap, HashMap};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -63,6 +63,8 @@ const TELL_EVERY: Duration = Duration::from_millis(200);
 const IDLE_FOR: Duration = Duration::from_secs(10);
 /// A death is kept for a node so long beyond the instant by which the work had to be over.
 const DEATHS_KEPT: Duration = Duration::from_secs(60);
+/// When the kernel could not wait.
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
 const FOREIGN: &str = "this process is in another pid namespace than the watcher: share it (shareProcessNamespace), or go on without a life line";
 const NO_NODE: &str = "no node is here now";
 /// Most names in what the node is told.
@@ -105,7 +107,7 @@ pub(super) fn run() -> Result<(), NotStarted> {
     let said = made.as_ref().map(|_| ()).map_err(Clone::clone);
     let text = serde_json::to_vec(&said).map_err(|_| Errno::EINVAL)?;
     let stdin = std::io::stdin();
-    send(std::os::fd::AsRawFd::as_raw_fd(&stdin), &text, MsgFlags::MSG_NOSIGNAL)?;
+    send(stdin.as_raw_fd(), &text, MsgFlags::MSG_NOSIGNAL)?;
     let Ok(file) = made else { return Ok(()) };
     if let Some(title) = Title::find() {
         title.say(&format!("soloist watcher of {}", file.path.display()));
@@ -135,6 +137,7 @@ pub(super) fn run() -> Result<(), NotStarted> {
         changed: true,
         tell_at: now,
         look_at: now + LOOK_EVERY,
+        full: false,
         lost: false,
         needed: now,
     };
@@ -164,6 +167,8 @@ struct Watcher {
     changed: bool,
     tell_at: Boot,
     look_at: Boot,
+    /// No descriptor was left for who connects.
+    full: bool,
     /// Another watcher listens at the socket file.
     lost: bool,
     /// When somebody needed this process for the last time.
@@ -235,7 +240,7 @@ impl Watcher {
         let mut fds = vec![
             PollFd::new(timer.as_fd(), PollFlags::POLLIN),
             PollFd::new(signals.as_fd(), PollFlags::POLLIN),
-            PollFd::new(self.file.listener.as_fd(), PollFlags::POLLIN),
+            PollFd::new(self.file.listener.as_fd(), self.accepts()),
         ];
         let first = fds.len();
         fds.extend(
@@ -245,15 +250,10 @@ impl Watcher {
         let lines = self.lines.iter().filter(|(_, line)| !line.wants().is_empty());
         let lines: Vec<_> = lines.collect();
         fds.extend(lines.iter().map(|(_, line)| PollFd::new(line.socket.as_fd(), line.wants())));
-        loop {
-            match poll(&mut fds, PollTimeout::NONE) {
-                Err(Errno::EINTR) => {}
-                Err(_) => {
-                    // Out of memory: nothing may be lost by that.
-                    std::thread::sleep(Duration::from_millis(10));
-                }
-                Ok(_) => break,
-            }
+        if poll(&mut fds, PollTimeout::NONE).is_err() {
+            // Interrupted, or the kernel has no memory: kills are in time all the same.
+            std::thread::sleep(LOOK_AGAIN);
+            return (Vec::new(), Vec::new(), false, false);
         }
         let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or_default()).collect();
         let (programs, ready_lines) = ready[first..].split_at(self.programs.len());
@@ -290,18 +290,21 @@ impl Watcher {
         for id in late {
             self.answer(id, None, Some("the node does not answer".to_owned()), true);
         }
-        let silent =
-            |line: &Connection| matches!(line.role, Role::New) && line.since + FIRST_LINE <= now;
-        let silent: Vec<u64> =
-            self.lines.iter().filter(|(_, line)| silent(line)).map(|(id, _)| *id).collect();
-        for id in silent {
-            self.refuse(id, "nothing was said for 5 s: say {\"auth\":TOKEN} first");
+        let old = self.lines.iter().filter(|(_, line)| line.since + FIRST_LINE <= now);
+        let old = old.filter(|(_, line)| line.closing || matches!(line.role, Role::New));
+        let old: Vec<(u64, bool)> = old.map(|(id, line)| (*id, line.closing)).collect();
+        for (id, closing) in old {
+            match closing {
+                // Who does not read what it is told keeps nothing open.
+                true => self.close(id),
+                false => self.refuse(id, "nothing was said for 5 s: say {\"auth\":TOKEN} first"),
+            }
         }
         if self.node.is_some() || !self.programs.is_empty() || !self.dead.is_empty() {
             self.needed = now;
         }
         if now >= self.look_at {
-            self.look_at = now + LOOK_EVERY;
+            (self.look_at, self.full) = (now + LOOK_EVERY, false);
             if self.file.look() == Place::Another {
                 // Who is watched there connects there.
                 self.lost = true;
@@ -345,8 +348,14 @@ impl Watcher {
 
     fn accept(&mut self) {
         for _ in 0..ACCEPTED_AT_ONCE {
-            let Some(line) = Connection::accept(&self.file.listener, self.old_kernel) else {
-                return;
+            let line = match Connection::accept(&self.file.listener, self.old_kernel) {
+                Ok(Some(line)) => line,
+                Ok(None) => return,
+                Err(_) => {
+                    // No descriptor is left: who connects is heard when others have gone.
+                    self.full = true;
+                    return;
+                }
             };
             if self.lines.len() >= MOST_LINES {
                 let stranger = self.lines.iter().find(|(_, line)| matches!(line.role, Role::New));
@@ -361,6 +370,10 @@ impl Watcher {
             let id = self.number();
             self.lines.insert(id, line);
         }
+    }
+
+    fn accepts(&self) -> PollFlags {
+        if self.full { PollFlags::empty() } else { PollFlags::POLLIN }
     }
 
     fn number(&mut self) -> u64 {
@@ -542,7 +555,8 @@ impl Watcher {
             return;
         }
         let own = self.programs.get(&pid);
-        let is_own = own.is_some_and(|own| own.work.has(&secret));
+        let is_own = own.and_then(|own| own.work.under_name(&name));
+        let is_own = is_own.is_some_and(|work| work.secret == secret);
         let others = self.programs.iter().filter(|(other, _)| **other != pid);
         // Also one that is dead: its secret goes with it.
         let of_another = || {
@@ -582,8 +596,8 @@ impl Watcher {
     /// What `under` is answered with.
     fn armed(&self, pid: i32, name: &str, why: Option<String>) -> Value {
         let program = self.programs.get(&pid);
-        let work = program.and_then(|one| one.work.works().find(|(known, _)| *known == name));
-        let Some((program, (_, work))) = program.zip(work) else {
+        let work = program.and_then(|one| one.work.under_name(name));
+        let Some((program, work)) = program.zip(work) else {
             return json!({"ok": false, "detail": "its work has ended meanwhile"});
         };
         let kills = program.spared.is_none();
@@ -668,17 +682,11 @@ impl Watcher {
                 }
             }
         };
-        if holds.is_none() {
-            // An answer that comes late counts, too.
-            let Question { asked, line, about } = question;
-            let late = Question { asked, line, about };
-            self.settle(number, id, answer);
-            if still_asked {
-                self.questions.insert(number, late);
-            }
-            return;
-        }
         self.settle(number, id, answer);
+        if still_asked {
+            // An answer that comes late counts, too.
+            self.questions.insert(number, question);
+        }
     }
 
     /// Puts the answer in the place of the line that waits for it.
@@ -702,8 +710,8 @@ impl Watcher {
     }
 
     fn refused(&mut self, id: u64) {
-        if let Some(line) = self.lines.get_mut(&id) {
-            line.closing = true;
+        if let Some(line) = self.lines.get_mut(&id).filter(|line| !line.closing) {
+            (line.closing, line.since) = (true, clock::boot());
         }
     }
 
@@ -719,7 +727,7 @@ impl Watcher {
         let Some(line) = self.lines.get_mut(&id) else { return };
         if let Some(why) = refused {
             line.tell(&ToNode::Taken(Err(why)));
-            line.closing = true;
+            self.refused(id);
             return;
         }
         line.role = Role::Node(name.to_owned());
