@@ -5,7 +5,7 @@ use serde_json::json;
 use soloist::clock;
 
 use super::program::{Site, span};
-use crate::support::wait::{until, until_async};
+use crate::support::wait::until_async;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_paused_program_is_dead_before_another_can_hold_its_lease() {
@@ -13,7 +13,7 @@ async fn a_paused_program_is_dead_before_another_can_hold_its_lease() {
         Site::new("[[job]]\nname = \"outbound\"\nrunner = \"external\"\nlease_ttl = \"2s\"\n");
     site.api.switch("outbound", true).await;
     for name in ["outbound", "ship"] {
-        let (mut program, line, grant, said) = site.worker(name).await;
+        let (mut program, _, grant, said) = site.worker(name).await;
         program.signal(Signal::SIGSTOP);
         let waits = site.ask(name, "next", 30_000);
         let dead = async {
@@ -29,7 +29,6 @@ async fn a_paused_program_is_dead_before_another_can_hold_its_lease() {
         let kill = said["kill_ns"].as_u64().expect("an instant");
         assert!(dead.0 >= kill, "not before it had to be");
         site.release(name, &next).await;
-        let _ = line;
     }
     let runs = site.api.runs("outbound").await;
     let fenced = runs.iter().find(|run| run["end"] == "fenced").expect("the history says so");
@@ -88,7 +87,11 @@ async fn who_wants_no_kill_is_paused_as_long_as_somebody_debugs_it() {
     program.signal(Signal::SIGCONT);
     // The older secret is over; its death gives nothing back.
     program.kill();
-    until("the node heard of the death", || Some(()));
+    until_async("the watcher has seen the death, and the node has been told", async || {
+        let nodes = site.api.get("/api/v1/nodes").await;
+        (nodes["nodes"][0]["watched"] == 0).then_some(())
+    })
+    .await;
     assert_eq!(site.held("ship").await.expect("the next has it")["token"], next["token"]);
 }
 

@@ -132,9 +132,14 @@ impl Site {
 
     /// The watcher's process.
     pub(super) fn watcher(&self) -> Pid {
-        let line = UnixStream::connect(self.socket()).expect("somebody listens");
-        let peer = getsockopt(&line, sockopt::PeerCredentials).expect("a peer");
-        Pid::from_raw(peer.pid())
+        self.listener().expect("somebody listens")
+    }
+
+    /// Who listens at the socket, if anybody does.
+    pub(super) fn listener(&self) -> Option<Pid> {
+        let line = UnixStream::connect(self.socket()).ok()?;
+        let peer = getsockopt(&line, sockopt::PeerCredentials).ok()?;
+        Some(Pid::from_raw(peer.pid()))
     }
 
     /// Starts the node again.
@@ -202,10 +207,9 @@ impl Site {
 impl Drop for Site {
     fn drop(&mut self) {
         self.node.kill();
-        if let Ok(line) = UnixStream::connect(self.socket())
-            && let Ok(peer) = getsockopt(&line, sockopt::PeerCredentials)
-        {
-            kill(Pid::from_raw(peer.pid()), Signal::SIGTERM).ok();
+        if let Some(watcher) = self.listener() {
+            // It may have ended.
+            kill(watcher, Signal::SIGTERM).ok();
         }
     }
 }

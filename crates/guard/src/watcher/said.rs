@@ -1,5 +1,4 @@
-//! What is said on a life line: by programs (contract 15), and between the watcher and its node. Lines of JSON, at most 16 KiB
-//! each from a program.
+//! What is said on a life line: by programs (contract 15), and between the watcher and its node. Each line is one JSON object.
 
 use std::collections::BTreeMap;
 
