@@ -86,7 +86,8 @@ fn secret(token: u8) -> String {
 fn process(armed: &[(u8, u8, bool)]) -> Process {
     let mut process = Process::default();
     for (token, until, checked) in armed {
-        let said = at(*until) - UNIT;
+        // As early as this lease lets it be said.
+        let said = at(*until) - UNIT * u32::from(LEASE);
         process.under(NAME, &secret(*token), at(*until), true, said).expect("it was taken before");
         if *checked {
             process.check(NAME, &secret(*token), true);

@@ -48,7 +48,7 @@ class ExitTest {
             process.destroy();
             assertThat(ended(process)).isEqualTo(143);
             assertThat(fake.isHeld("outbound")).isFalse();
-            assertThat(fake.end("outbound")).isEqualTo("done");
+            assertThat(fake.end("outbound")).isEqualTo("unused");
         }
     }
 

@@ -81,7 +81,7 @@ class ShutdownTest {
             Shipping shipping = app.getBean(Shipping.class);
             Apps.until("it runs", () -> shipping.ran);
             app.close();
-            assertThat(SAID).containsExactly("interrupted: closed", "work ended, held true", "shipping destroyed, held false", "stock destroyed, held false, end done");
+            assertThat(SAID).containsExactly("interrupted: closed", "work ended, held true", "shipping destroyed, held false", "stock destroyed, held false, end unused");
         }
     }
 
