@@ -33,6 +33,7 @@ pub mod sign_in;
 pub mod supervise;
 pub mod terminal;
 pub mod throughput;
+pub mod tick;
 pub mod time;
 pub mod timeline;
 pub mod transition;

@@ -1,0 +1,107 @@
+//! Ticks: the instants at which a job with a schedule runs (contract 13).
+//!
+//! This room knows no calendar and no zone: the crate `schedule` makes [`Ticks`] of expressions. It says what becomes of each tick.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::time::StoreTime;
+
+/// The name of a tick: job, civil time, offset and zone (`settle@2026-11-27T02:30+08:00[Asia/Shanghai]`); of an interval or one
+/// instant in UTC (`pull@2026-11-27T02:30:00Z`); by hand `settle@hand:ULID`.
+///
+/// Two names that differ by their offset alone are equal: one civil time of one zone is one tick, also for two nodes with other zone tables.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TickName(pub String);
+
+impl TickName {
+    /// The parts of the name that count: what stands before the offset, and the zone.
+    fn key(&self) -> (&str, &str) {
+        let text = self.0.as_str();
+        let Some((before, zone)) = text.split_once('[') else { return (text, "") };
+        let time = before.find('@').map_or(0, |at| at + 1);
+        // Behind the `T` a `+` or `-` can only begin the offset.
+        let hour = before[time..].find('T').map_or(before.len(), |at| time + at);
+        let end = before[hour..].find(['+', '-']).map_or(before.len(), |at| hour + at);
+        (&before[..end], zone)
+    }
+
+    /// Somebody asked for it; no clock did.
+    #[must_use]
+    pub fn is_by_hand(&self) -> bool {
+        self.0.split_once('@').is_some_and(|(_, rest)| rest.starts_with("hand:"))
+    }
+}
+
+impl PartialEq for TickName {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for TickName {}
+
+impl std::hash::Hash for TickName {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.key().hash(state);
+    }
+}
+
+impl fmt::Display for TickName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Why a tick is not at its plain civil time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Note {
+    /// The clocks skip its civil time: it is due at the end of the gap.
+    Gap,
+    /// Its civil time comes twice: it is due the first time.
+    Fold,
+}
+
+/// One tick of a schedule.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Tick {
+    /// Its name.
+    pub name: TickName,
+    /// When the schedule says.
+    pub due: StoreTime,
+    /// `due` and the jitter: all times count from here.
+    pub starts: StoreTime,
+    /// What the list of next times says beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<Note>,
+}
+
+/// The ticks of a job, each once, in the order of their starts.
+pub trait Ticks: fmt::Debug + Send + Sync {
+    /// The first tick that starts later than `instant`; `None`: no more come.
+    fn after(&self, instant: StoreTime) -> Option<Tick>;
+
+    /// The newest tick that starts at `instant` or earlier.
+    fn until(&self, instant: StoreTime) -> Option<Tick>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_offset_in_a_name_is_shown_and_not_compared() {
+        let name = |text: &str| TickName(text.to_owned());
+        let one = name("settle@2026-10-25T02:30+02:00[Europe/Berlin]");
+        assert_eq!(one, name("settle@2026-10-25T02:30+01:00[Europe/Berlin]"));
+        assert_ne!(one, name("settle@2026-10-25T02:31+02:00[Europe/Berlin]"));
+        assert_ne!(one, name("settle@2026-10-25T02:30+02:00[Europe/Paris]"));
+        assert_ne!(one, name("set-tle@2026-10-25T02:30+02:00[Europe/Berlin]"));
+        let plain = name("pull-it@2026-11-27T02:30:00Z");
+        assert_ne!(plain, name("pull-it@2026-11-27T02:30:01Z"));
+        assert!(!plain.is_by_hand() && name("a@hand:01ARZ").is_by_hand());
+    }
+}
