@@ -25,6 +25,8 @@ pub enum EventKind {
     MoveRequested,
     /// The holder was ordered to crash.
     DrillRequested,
+    /// Something became of its ticks without a run.
+    Scheduled,
 }
 
 impl EventKind {
@@ -43,6 +45,7 @@ impl EventKind {
             Self::Resumed => "resumed",
             Self::MoveRequested => "move_requested",
             Self::DrillRequested => "drill_requested",
+            Self::Scheduled => "scheduled",
         }
     }
 }

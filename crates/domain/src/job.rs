@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::drill::Drill;
 use super::lease::Token;
 use super::name::{JobName, NodeName, Owner, RunId, UserName};
+use super::tick::Clock;
 use super::time::StoreTime;
 
 /// One user's switch.
@@ -254,6 +255,8 @@ pub struct JobRecord {
     pub last_line: Option<String>,
     /// Sequence number of the newest line of output; 0 when there is none.
     pub log_seq: u64,
+    /// Its ticks, of a job that has, or had, a schedule.
+    pub clock: Option<Box<Clock>>,
 }
 
 impl JobRecord {
@@ -277,13 +280,15 @@ impl JobRecord {
             token: Token(0),
             last_line: None,
             log_seq: 0,
+            clock: None,
         }
     }
 
-    /// At least one user participates, and no user holds it.
+    /// At least one user participates, or asked for a run; and no user holds it.
     #[must_use]
     pub fn wanted(&self) -> bool {
-        !self.participants.is_empty() && self.hold.is_none()
+        let on = !self.participants.is_empty();
+        self.hold.is_none() && self.clock.as_ref().map_or(on, |clock| clock.wanted_for(on))
     }
 
     /// When a wanted job became free: when it was first wanted, or when its newest run ended.

@@ -36,6 +36,8 @@ pub enum Then {
     Nothing,
     /// As `Nothing`; but a watched program died soon after its grant, and if the next one does, that is a crash.
     OnceMore,
+    /// Given back before anything was started.
+    Unused,
     /// Exit 0: again after this long.
     Repeat(Duration),
     /// Exit 0 and `repeat = "never"`: every participation is cleared, the job is off.

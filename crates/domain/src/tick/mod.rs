@@ -2,10 +2,26 @@
 //!
 //! This room knows no calendar and no zone: the crate `schedule` makes [`Ticks`] of expressions. It says what becomes of each tick.
 
+mod account;
+mod ask;
+mod grant;
+mod record;
+mod rules;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::account::shifted;
+pub use self::ask::Refused;
+pub(crate) use self::ask::{ask, reset, take_back};
+pub(crate) use self::grant::{ended, grant, started, unused};
+pub use self::grant::{Granted, granted, settle};
+pub use self::record::{
+    Asked, By, Clock, ENTRIES_KEPT, Entry, MOST_ASKED, Open, Outcome, Params, Pending, Phase,
+    RECENT, Standing, Taken, Why,
+};
+pub use self::rules::{GRACE, Missed, OnLoss, Overlap, Rules, Schedule};
 use super::time::StoreTime;
 
 /// The name of a tick: job, civil time, offset and zone (`settle@2026-11-27T02:30+08:00[Asia/Shanghai]`); of an interval or one
@@ -89,19 +105,4 @@ pub trait Ticks: fmt::Debug + Send + Sync {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_offset_in_a_name_is_shown_and_not_compared() {
-        let name = |text: &str| TickName(text.to_owned());
-        let one = name("settle@2026-10-25T02:30+02:00[Europe/Berlin]");
-        assert_eq!(one, name("settle@2026-10-25T02:30+01:00[Europe/Berlin]"));
-        assert_ne!(one, name("settle@2026-10-25T02:31+02:00[Europe/Berlin]"));
-        assert_ne!(one, name("settle@2026-10-25T02:30+02:00[Europe/Paris]"));
-        assert_ne!(one, name("set-tle@2026-10-25T02:30+02:00[Europe/Berlin]"));
-        let plain = name("pull-it@2026-11-27T02:30:00Z");
-        assert_ne!(plain, name("pull-it@2026-11-27T02:30:01Z"));
-        assert!(!plain.is_by_hand() && name("a@hand:01ARZ").is_by_hand());
-    }
-}
+mod tests;

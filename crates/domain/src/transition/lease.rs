@@ -19,6 +19,7 @@ use crate::handover::is_for_another;
 use crate::job::{JobRecord, LeaseRecord};
 use crate::lease::Token;
 use crate::name::{Owner, RunId};
+use crate::tick;
 use crate::time::StoreTime;
 
 /// Takes the lease if it is free and the condition holds.
@@ -32,23 +33,37 @@ pub fn acquire(
     quarantine: Duration,
     now: Now,
 ) -> (Acquired, Vec<Write>) {
-    if let Some(lease) = &mut job.record.lease {
-        if lease.owner != ask.owner {
-            let (node, remaining) = (lease.node.clone(), lease.expires_in);
-            if lease.owner.is_kept_back() {
-                return (Acquired::Quarantined { wait: remaining }, Vec::new());
-            }
-            return (Acquired::Busy { node, remaining }, Vec::new());
-        }
-        // The answer to the first request was lost on its way.
-        *lease = extended(lease, ask.ttl);
-        return (Acquired::Granted { token: lease.token, since: lease.since }, Vec::new());
+    if let Some(answer) = held(job, ask) {
+        return (answer, Vec::new());
     }
-    let refused = refusal(&job.record, ask, now.at);
-    let doubted = (!quarantine.is_zero()).then_some(Acquired::Quarantined { wait: quarantine });
-    if let Some(refused) = refused.or(doubted) {
+    if let Some(refused) = refusal(&job.record, ask, now.at).or_else(|| doubt(quarantine)) {
         return (refused, Vec::new());
     }
+    grant(job, past, ask, now)
+}
+
+/// The answer while a lease lasts.
+pub(super) fn held(job: &mut Job, ask: &Acquire) -> Option<Acquired> {
+    let lease = job.record.lease.as_mut()?;
+    if lease.owner != ask.owner {
+        let (node, remaining) = (lease.node.clone(), lease.expires_in);
+        return Some(match lease.owner.is_kept_back() {
+            true => Acquired::Quarantined { wait: remaining },
+            false => Acquired::Busy { node, remaining },
+        });
+    }
+    // The answer to the first request was lost on its way.
+    *lease = extended(lease, ask.ttl);
+    Some(Acquired::Granted { token: lease.token, since: lease.since })
+}
+
+/// Nothing is granted while the store may have forgotten leases.
+pub(super) fn doubt(quarantine: Duration) -> Option<Acquired> {
+    (!quarantine.is_zero()).then_some(Acquired::Quarantined { wait: quarantine })
+}
+
+/// Grants a free lease.
+pub(super) fn grant(job: &mut Job, past: &Past, ask: &Acquire, now: Now) -> (Acquired, Vec<Write>) {
     // Even the same node gets a new token: its paused former self must lose to it.
     let Some(token) = mint(job.record.token, ask.seen, now.at) else {
         return (Acquired::Exhausted, Vec::new());
@@ -87,6 +102,11 @@ fn refusal(record: &JobRecord, ask: &Acquire, at: StoreTime) -> Option<Acquired>
     if let Some(next) = record.next.filter(|next| next.at > at) {
         return Some(Acquired::NotYet { wait: next.at.since(at) });
     }
+    reserved(record, ask, at)
+}
+
+/// A move keeps it for another.
+pub(super) fn reserved(record: &JobRecord, ask: &Acquire, at: StoreTime) -> Option<Acquired> {
     let moving = record.moving.as_ref().filter(|_| ask.condition == Condition::Wanted)?;
     let reserved = moving.until > at && is_for_another(moving, &ask.node);
     reserved.then(|| Acquired::Reserved { wait: moving.until.since(at) })
@@ -188,11 +208,12 @@ pub fn renew(known: &Tenure, ask: &Renewal, now: Now) -> (Renewed, Option<LeaseR
 
 /// Gives a lease back under which nothing runs. Only the owner is compared: it is random per acquisition, and a node that lost
 /// the answer to its request knows no token. Not being the owner any more is no error: there is nothing to give back.
-pub fn release(job: &mut Job, owner: &Owner) -> Vec<Write> {
+pub fn release(job: &mut Job, owner: &Owner, now: Now) -> Vec<Write> {
     let newest = job.record.lease.as_ref().or(job.lapsed.as_ref());
     let Some(token) = newest.filter(|lease| &lease.owner == owner).map(|lease| lease.token) else {
         return Vec::new();
     };
     job.give_back(token);
+    tick::unused(&mut job.record, token, now.at);
     vec![job.publish(EventKind::LeaseReleased)]
 }

@@ -14,6 +14,7 @@
 //! | `run` | starts, stops, ends |
 //! | `history` | entries of runs: closed, folded, forgotten |
 //! | `output` | lines and progress |
+//! | `tick` | ticks: granted, settled, asked for (the law is in `domain/tick`) |
 //!
 //! **Time.** [`Now`] is the instant of the commit by the store's clock. Whether a lease lasts comes in as the time that is left
 //! of it ([`LeaseRecord::expires_in`]), because each store has a clock of its own for that. A lease that a transition
@@ -26,6 +27,7 @@ pub mod lease;
 pub mod output;
 pub mod participation;
 pub mod run;
+pub mod tick;
 
 use super::event::{EventKind, JobEvent};
 use super::job::{JobRecord, LeaseRecord};
@@ -33,6 +35,7 @@ use super::journal::{LogLine, RunEntry};
 use super::lease::{Stale, Token};
 use super::log::LogKept;
 use super::name::{JobName, RunId};
+use super::tick::Entry;
 use super::time::{Boot, StoreTime};
 use super::timeline::Want;
 
@@ -121,6 +124,13 @@ pub enum Write {
     DropLines(u64),
     /// Behind the participations and holds that are over.
     KeepWant(Want),
+    /// What became of a tick, or of several, in the place of what was said of them before.
+    KeepTick {
+        /// The newest wording.
+        entry: Box<Entry>,
+        /// The one before.
+        instead: Option<Box<Entry>>,
+    },
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use super::{Job, Now, Write};
 use crate::event::EventKind;
 use crate::job::{Hold, LastSwitch, Participant};
 use crate::name::UserName;
+use crate::tick::shifted;
 use crate::timeline::{Want, WantKind};
 
 /// Switches `user`'s participation. Tells whether it changed.
@@ -30,6 +31,7 @@ pub fn switch(
         }
         let (user, reason) = (user.clone(), reason.map(str::to_owned));
         record.last_switch = Some(LastSwitch { user, on, at: now.at, reason });
+        shifted(record, now.at);
     }
     if on {
         job.forgive();
@@ -55,12 +57,14 @@ fn hold_over(job: &mut Job, now: Now) -> Option<Write> {
 pub fn hold(job: &mut Job, by: &UserName, reason: &str, now: Now) -> Vec<Write> {
     let over = hold_over(job, now);
     job.record.hold = Some(Hold { by: by.clone(), reason: reason.to_owned(), since: now.at });
+    shifted(&mut job.record, now.at);
     over.into_iter().chain([job.publish(EventKind::Held)]).collect()
 }
 
 /// Allows it again.
 pub fn resume(job: &mut Job, now: Now) -> Vec<Write> {
     let over = hold_over(job, now);
+    shifted(&mut job.record, now.at);
     job.forgive();
     over.into_iter().chain([job.publish(EventKind::Resumed)]).collect()
 }

@@ -13,6 +13,7 @@ use crate::job::{Next, NextWhat, RunEnd, RunPhase, RunRecord};
 use crate::journal::{Ended, RunEntry, Started, Then};
 use crate::lease::{Stale, Token};
 use crate::name::NodeName;
+use crate::tick::{self, shifted};
 use crate::time::StoreTime;
 
 /// A run began. Answers when, by the store's clock. `past` is about that run.
@@ -52,6 +53,7 @@ pub fn started(
         writes.push(Write::KeepRun(RunEntry::begun(&job.record, &run)));
     }
     drill::end_with(&mut job.record, &run);
+    tick::started(&mut job.record, &run);
     job.record.run = Some(run);
     writes.push(job.publish(EventKind::RunStarted));
     Ok((began, writes))
@@ -102,15 +104,20 @@ pub fn ended(job: &mut Job, past: &Past, ended: &Ended, now: Now) -> Result<Vec<
     let known = past.this.clone();
     let known = known.or_else(|| present.map(|run| RunEntry::begun(&job.record, &run)));
     let entry = known.unwrap_or_else(|| unreported(job, ended, now));
+    let node = entry.node.clone();
     let mut writes = close(&mut job.record, past, entry, how);
+    let told = tick::ended(&mut job.record, &node, ended, now.at);
     job.give_back(ended.token);
-    writes.extend(follow(job, ended.then, now));
+    // Of a tick, what follows stands in its record.
+    let then = if told.is_some() { Then::Nothing } else { ended.then };
+    writes.extend(told.into_iter().flatten());
+    writes.extend(follow(job, then, now));
     if let Some(last) = &mut job.record.last_exit {
         last.early = ended.end == RunEnd::Died && ended.then != Then::Nothing;
     }
     writes.push(job.publish(EventKind::RunEnded));
     writes.push(job.publish(EventKind::LeaseReleased));
-    if ended.then == Then::Done {
+    if then == Then::Done {
         writes.push(job.publish(EventKind::ParticipationChanged));
     }
     Ok(writes)
@@ -138,9 +145,13 @@ fn follow(job: &mut Job, then: Then, now: Now) -> Vec<Write> {
     job.forgive();
     let (record, at) = (&mut job.record, now.at);
     match then {
-        Then::Nothing | Then::OnceMore => {}
+        Then::Nothing | Then::OnceMore | Then::Unused => {}
         Then::Repeat(wait) => record.next = Some(Next { what: NextWhat::Repeat, at: at + wait }),
-        Then::Done => return record.participants.drain(..).map(|one| over(one, now)).collect(),
+        Then::Done => {
+            let gone = record.participants.drain(..).map(|one| over(one, now)).collect();
+            shifted(record, at);
+            return gone;
+        }
         Then::Retry { crashes, wait } => {
             record.crashes = crashes;
             record.next = Some(Next { what: NextWhat::Retry, at: at + wait });

@@ -208,7 +208,7 @@ fn a_renewal_of_a_program_makes_no_lease_and_replaces_none() {
     let mut lapsed = of_a_program.clone();
     lapse(&mut lapsed);
     let mut given_back = of_a_program.clone();
-    lease::release(&mut given_back, &Owner("program-a".to_owned()));
+    lease::release(&mut given_back, &Owner("program-a".to_owned()), NOW);
     for job in [&empty, &held, &of_a_program, &lapsed, &given_back] {
         let around = token.0.saturating_sub(2)..=token.0 + 2;
         let tokens = around.chain([0, 1, FAR.0, Token::LARGEST.0, Token::LARGEST.0 + 1, u64::MAX]);
@@ -219,7 +219,7 @@ fn a_renewal_of_a_program_makes_no_lease_and_replaces_none() {
             assert_eq!((answer != Renewed::Lost, lease.is_some()), (recorded, recorded), "{token}");
         }
         let mut after = job.clone();
-        lease::release(&mut after, &Owner(stranger.to_owned()));
+        lease::release(&mut after, &Owner(stranger.to_owned()), NOW);
         assert_eq!(after, *job);
     }
 }
@@ -296,7 +296,7 @@ fn an_end_takes_away_the_lease_of_a_sleeper() {
 fn a_start_reported_after_the_lease_was_given_back_revives_nothing() {
     let mut job = Job::untouched(name());
     let token = granted(&mut job, &ask("a"));
-    lease::release(&mut job, &Owner("a".to_owned()));
+    lease::release(&mut job, &Owner("a".to_owned()), NOW);
     let late = Started {
         job: name(),
         token,

@@ -1,0 +1,360 @@
+//! What became of the ticks that are due: each is decided once, in the order of time.
+//!
+//! The record says since when the job was wanted, held or off ([`Clock::shifts`]), and until when a tick was open. So it does not matter
+//! when somebody looks, nor who: the switch of a person is a change of its own, made where no schedule is known.
+
+use super::record::{Clock, Entry, FORMER, Outcome, Phase, RECENT, Shift, Standing, Why};
+use super::record::{Open, Pending};
+use super::rules::{Missed, Overlap, Schedule};
+use super::{Tick, TickName, Ticks};
+use crate::job::{JobRecord, RunRecord};
+use crate::time::StoreTime;
+use crate::transition::Write;
+
+/// So many ticks are looked at in one commit: of a longer gap the rest is passed over, and its `count` says what was counted.
+const MOST: usize = 10_000;
+/// More shifts than this are not kept: what is before now is settled.
+const SHIFTS: usize = 32;
+
+/// The clock of a job while it is brought up to an instant.
+pub(super) struct Books<'a> {
+    pub(super) clock: &'a mut Clock,
+    /// None: its ticks are not known here, and no gap is told.
+    pub(super) ticks: Option<&'a dyn Ticks>,
+    pub(super) writes: Vec<Write>,
+}
+
+/// Notes whether the job is wanted from now on: whatever changes that calls this.
+pub(crate) fn shifted(record: &mut JobRecord, at: StoreTime) {
+    let to = Standing::of(record);
+    let Some(clock) = &mut record.clock else { return };
+    if clock.shifts.last().is_some_and(|last| last.to == to) {
+        return;
+    }
+    // Instants do not go back, whatever the store's clock does.
+    let at = clock.shifts.last().map_or(at, |last| last.at.max(at));
+    clock.shifts.push(Shift { at, to });
+}
+
+/// The hash by which expressions are remembered that are in force no more.
+fn hash(text: &str) -> String {
+    use sha2::{Digest as _, Sha256};
+    let bytes = Sha256::digest(text.as_bytes());
+    bytes.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Makes the expressions of `schedule` those in force.
+pub(super) fn adopt<'a>(
+    record: &'a mut JobRecord,
+    schedule: &'a Schedule,
+    now: StoreTime,
+) -> Books<'a> {
+    if record.clock.is_none() {
+        record.clock = Some(Box::new(Clock::begin(&schedule.text, record, now)));
+    }
+    #[expect(clippy::expect_used, reason = "it was made above")]
+    let clock = record.clock.as_mut().expect("a clock");
+    let mut books = Books { clock, ticks: Some(&*schedule.ticks), writes: Vec::new() };
+    if books.clock.text == schedule.text {
+        return books;
+    }
+    let (new, old) = (hash(&schedule.text), hash(&books.clock.text));
+    let known = books.clock.former.contains(&new);
+    books.clock.former.retain(|one| *one != new && *one != old);
+    books.clock.former.push(old);
+    let surplus = books.clock.former.len().saturating_sub(FORMER);
+    books.clock.former.drain(..surplus);
+    books.clock.text.clone_from(&schedule.text);
+    // Nodes with different files take turns here, and nothing is lost by that.
+    if !known {
+        for pending in std::mem::take(&mut books.clock.pending) {
+            books.decide(pending, Outcome::Missed, Why::Changed);
+        }
+        books.clock.accounted = books.clock.accounted.max(now);
+    }
+    books
+}
+
+impl Books<'_> {
+    /// Writes an entry, or lets the newest stand for it as well.
+    pub(super) fn tell(&mut self, entry: Entry) {
+        if let (Some(last), Some(ticks)) = (self.clock.recent.last_mut(), self.ticks) {
+            let before = last.clone();
+            if last.join(&entry, ticks) {
+                let joined = last.clone();
+                let wrote = self.writes.last_mut();
+                if let Some(Write::KeepTick { entry, .. }) = wrote.filter(|write| {
+                    matches!(write, Write::KeepTick { entry, .. } if **entry == before)
+                }) {
+                    **entry = joined;
+                    return;
+                }
+                let (entry, instead) = (Box::new(joined), Some(Box::new(before)));
+                return self.writes.push(Write::KeepTick { entry, instead });
+            }
+        }
+        self.put(entry, None);
+    }
+
+    /// Writes the entry of a tick that has one already, or a new one.
+    pub(super) fn put(&mut self, entry: Entry, instead: Option<Entry>) {
+        let known = self.clock.recent.iter().position(|old| {
+            old.count == 1 && old.tick.name == entry.tick.name
+        });
+        let instead = known.map(|at| self.clock.recent.remove(at)).or(instead);
+        self.clock.attempts = self.clock.attempts.max(entry.attempt);
+        self.clock.recent.push(entry.clone());
+        self.trim();
+        let (entry, instead) = (Box::new(entry), instead.map(Box::new));
+        self.writes.push(Write::KeepTick { entry, instead });
+    }
+
+    pub(super) fn trim(&mut self) {
+        let surplus = self.clock.recent.len().saturating_sub(RECENT);
+        self.clock.recent.drain(..surplus);
+    }
+
+    /// Ends a tick that waited, and those for which it would have run.
+    fn decide(&mut self, pending: Pending, outcome: Outcome, why: Why) {
+        let Pending { tick, older, why: known, .. } = pending;
+        // What was in the way at its start says more than that nobody came.
+        let why = if why == Why::NoNode { known.unwrap_or(why) } else { why };
+        for older in older {
+            let why = if matches!(older.why, Some(Why::Held { .. })) {
+                older.why.clone()
+            } else {
+                Some(why.clone())
+            };
+            self.tell(Entry { outcome, why, ..older });
+        }
+        self.tell(Entry::of(tick, outcome, Some(why)));
+    }
+
+    /// Decides all that is certain at `now`.
+    pub(super) fn settle(&mut self, schedule: &Schedule, now: StoreTime) {
+        let mut from = self.clock.accounted;
+        for step in 0.. {
+            let tick = schedule.ticks.after(self.clock.accounted).filter(|t| t.starts <= now);
+            let horizon = tick.as_ref().map_or(now, |tick| tick.starts);
+            let shifts: Vec<Shift> = self.clock.shifts.iter().cloned().collect();
+            for shift in shifts.iter().filter(|shift| shift.at > from && shift.at <= horizon) {
+                self.expire(schedule, shift.at);
+                self.shift(shift);
+            }
+            from = horizon;
+            let Some(tick) = tick else { break };
+            let starts = tick.starts;
+            self.expire(schedule, starts);
+            self.arrive(schedule, tick);
+            self.clock.accounted = starts;
+            if step >= MOST {
+                self.leap(schedule, now);
+            }
+        }
+        self.expire(schedule, now);
+        if self.clock.shifts.len() > SHIFTS {
+            self.clock.accounted = self.clock.accounted.max(now);
+        }
+        let accounted = self.clock.accounted;
+        let settled = self.clock.shifts.iter().rposition(|shift| shift.at <= accounted);
+        self.clock.shifts.drain(..settled.unwrap_or(0));
+    }
+
+    /// Passes over what is left of a long gap, up to the next shift or to the last of them.
+    fn leap(&mut self, schedule: &Schedule, now: StoreTime) {
+        let accounted = self.clock.accounted;
+        let shift = self.clock.shifts.iter().find(|shift| shift.at > accounted);
+        let end = shift.map_or(now, |shift| shift.at);
+        let Some(last) = schedule.ticks.until(end).filter(|last| last.starts > accounted) else {
+            return;
+        };
+        // The last one is looked at as any other.
+        self.clock.accounted = StoreTime(last.starts.0 - 1).max(accounted);
+    }
+
+    /// A tick is due.
+    fn arrive(&mut self, schedule: &Schedule, tick: Tick) {
+        let standing = self.clock.standing(tick.starts).clone();
+        let why = standing.why();
+        let pending = |tick: Tick, behind, why| Pending {
+            since: tick.starts,
+            tick,
+            behind,
+            why,
+            older: Vec::new(),
+        };
+        if matches!(standing, Standing::Off(_)) {
+            return self.tell(Entry::of(tick, Outcome::Unwanted, why));
+        }
+        if matches!(standing, Standing::Held(..)) {
+            return self.clock.pending.push(pending(tick, false, why));
+        }
+        let Some(open) = self.clock.open.clone() else {
+            return self.clock.pending.push(pending(tick, false, None));
+        };
+        let open_tick = open.tick.name.clone();
+        let all_left = schedule.rules.missed == Missed::All
+            && self.clock.pending.iter().any(|one| one.tick.starts < open.granted);
+        match schedule.rules.overlap {
+            _ if all_left => {}
+            Overlap::Skip if open.is_by_clock() => {
+                let why = Some(Why::Open { tick: open_tick });
+                return self.tell(Entry::of(tick, Outcome::Skipped, why));
+            }
+            overlap => {
+                self.only_newest_waits(&tick.name);
+                if overlap == Overlap::Replace && open.is_by_clock() {
+                    self.replace(&tick);
+                }
+            }
+        }
+        self.clock.pending.push(pending(tick, true, None));
+    }
+
+    /// Of those that wait behind the open one, `newest` takes the place.
+    pub(super) fn only_newest_waits(&mut self, newest: &TickName) {
+        let gone: Vec<Pending> =
+            self.clock.pending.extract_if(.., |one| one.behind && one.tick.name != *newest).collect();
+        for pending in gone {
+            self.decide(pending, Outcome::Skipped, Why::Replaced { by: newest.clone() });
+        }
+    }
+
+    fn replace(&mut self, by: &Tick) {
+        let Some(open) = &mut self.clock.open else { return };
+        match open.phase {
+            Phase::Granted => {
+                open.replaced_by.get_or_insert_with(|| by.name.clone());
+            }
+            Phase::Again { .. } => {
+                self.end_open(by.starts, Outcome::Failed, Why::Replaced { by: by.name.clone() });
+            }
+            Phase::Ended { .. } => {}
+        }
+    }
+
+    /// The open tick has its entry. What became due until then met it.
+    pub(super) fn end_open(&mut self, at: StoreTime, outcome: Outcome, why: impl Into<Option<Why>>) {
+        let Some(open) = self.clock.open.as_mut().filter(|open| !open.is_over()) else { return };
+        open.phase = Phase::Ended { at };
+        let entry = open.entry(outcome, why.into(), Some(at));
+        self.put(entry, None);
+    }
+
+    /// What time alone decides up to `at`.
+    fn expire(&mut self, schedule: &Schedule, at: StoreTime) {
+        if let Some(Open { phase: Phase::Again { since, lost, why, .. }, rules, .. }) =
+            &self.clock.open
+        {
+            let end = *since + std::time::Duration::from_millis(rules.window_ms);
+            if end <= at {
+                let outcome = if *lost { Outcome::Lost } else { Outcome::Failed };
+                self.end_open(end, outcome, why.clone());
+            }
+        }
+        if let Some(Phase::Ended { at: ended }) = self.clock.open.as_ref().map(|o| o.phase.clone())
+            && ended <= at
+        {
+            self.clock.open = None;
+            for one in self.clock.pending.iter_mut().filter(|one| one.behind) {
+                (one.behind, one.since) = (false, one.since.max(ended));
+            }
+        }
+        let rules = &schedule.rules;
+        let late = |one: &Pending| !one.behind && one.since + rules.grace <= at;
+        if !self.clock.pending.iter().any(late) {
+            return;
+        }
+        let mut past: Vec<Pending> = self.clock.pending.extract_if(.., |one| late(one)).collect();
+        match rules.missed {
+            Missed::Skip => {}
+            Missed::Once => {
+                let newest = past.pop();
+                if let Some(mut newest) = newest {
+                    for one in past.drain(..) {
+                        newest.take_in(one, &*schedule.ticks);
+                    }
+                    past.push(newest);
+                }
+            }
+            Missed::All => {
+                let surplus = past.len().saturating_sub(rules.missed_most);
+                for one in past.drain(..surplus).collect::<Vec<_>>() {
+                    let why = Why::TooMany { kept: rules.missed_most };
+                    self.decide(one, Outcome::Dropped, why);
+                }
+            }
+        }
+        let mut stays = Vec::new();
+        for one in past {
+            if rules.missed == Missed::Skip || schedule.window_end(&one.tick) <= at {
+                self.decide(one, Outcome::Missed, Why::NoNode);
+            } else {
+                stays.push(one);
+            }
+        }
+        self.clock.pending.splice(0..0, stays);
+    }
+
+    /// What a switch or a hold decides at once.
+    fn shift(&mut self, shift: &Shift) {
+        let Some(why) = shift.to.why() else { return };
+        let held = matches!(shift.to, Standing::Held(..));
+        if let Some(open) = self.clock.open()
+            && let Phase::Again { since, lost, .. } = open.phase
+            && since <= shift.at
+            && (held || open.is_by_clock())
+        {
+            let outcome = if lost { Outcome::Lost } else { Outcome::Failed };
+            self.end_open(shift.at, outcome, why.clone());
+        }
+        if held {
+            for one in self.clock.pending.iter_mut().filter(|one| one.tick.starts <= shift.at) {
+                one.why.get_or_insert_with(|| why.clone());
+            }
+            return;
+        }
+        let due = self.clock.pending.extract_if(.., |one| one.tick.starts <= shift.at);
+        for pending in due.collect::<Vec<_>>() {
+            self.decide(pending, Outcome::Unwanted, why.clone());
+        }
+    }
+
+    /// The holder of the open tick is gone, and nobody can say how far it came.
+    pub(super) fn lose(&mut self, at: StoreTime, why: Why) {
+        let Some(open) = self.clock.open.as_mut().filter(|open| open.phase == Phase::Granted) else {
+            return;
+        };
+        open.losses += 1;
+        let spent = open.rules.on_loss == super::rules::OnLoss::Spent;
+        if spent || open.losses > open.rules.retries + 2 {
+            return self.end_open(at, Outcome::Lost, why);
+        }
+        let wait = match open.losses {
+            1 => std::time::Duration::ZERO,
+            nth => open.rules.wait(nth - 1),
+        };
+        open.phase = Phase::Again { at: at + wait, since: at, lost: true, why };
+    }
+}
+
+impl Pending {
+    /// This one is run for `older`, too.
+    fn take_in(&mut self, older: Pending, ticks: &dyn Ticks) {
+        let own = Entry::of(older.tick, Outcome::Covered, older.why);
+        let mut all: Vec<Entry> = Vec::new();
+        for entry in older.older.into_iter().chain([own]).chain(std::mem::take(&mut self.older)) {
+            if !all.last_mut().is_some_and(|last| last.join(&entry, ticks)) {
+                all.push(entry);
+            }
+        }
+        self.older = all;
+    }
+}
+
+/// How the loss of a run is told whose end nobody reported.
+pub(super) fn gone(run: Option<&RunRecord>, open: &Open, lapsed: Option<&crate::name::NodeName>) -> Why {
+    let run = run.filter(|run| run.token == open.token).map(|run| &run.node);
+    let node = run.or(lapsed).cloned().unwrap_or_else(crate::name::NodeName::unknown);
+    Why::Gone { node }
+}

@@ -1,0 +1,163 @@
+//! Runs that a person asks for: by hand, or of a tick of the schedule by its name.
+
+use super::account::{Books, adopt};
+use super::record::{Asked, Clock, Entry, MOST_ASKED, Outcome};
+use super::rules::Schedule;
+use super::{Tick, TickName, Ticks};
+use crate::job::{Hold, JobRecord};
+use crate::name::UserName;
+use crate::time::StoreTime;
+use crate::transition::Write;
+
+/// So many answers are remembered, so that the same request gets the same.
+const ANSWERS: usize = 32;
+
+/// Why a run is not taken in. Each says what to do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// An operator forbids the job.
+    #[error("it is held by {by}: {reason}; resume it first")]
+    Held {
+        /// Who.
+        by: UserName,
+        /// Why.
+        reason: String,
+    },
+    /// That tick is open.
+    #[error("{0} is open: wait until it has ended")]
+    Open(TickName),
+    /// That tick waits already.
+    #[error("{0} was asked for already, and waits")]
+    Waits(TickName),
+    /// That tick may run by itself.
+    #[error("{0} is not decided yet: the schedule may still run it")]
+    Undecided(TickName),
+    /// That tick went well.
+    #[error("{0} is done; to run the job once more, leave the tick out")]
+    Done(TickName),
+    /// Too many wait.
+    #[error("{MOST_ASKED} runs wait already: take one back, or wait")]
+    TooMany,
+}
+
+/// Takes in a run that `asked` wants; the record is settled. Answers the name of its tick. `entry`: what is known of a tick by name
+/// whose entry does not stand in the record.
+///
+/// # Errors
+/// [`Refused`]: nothing was changed.
+pub(crate) fn ask(
+    record: &mut JobRecord,
+    schedule: &Schedule,
+    asked: Asked,
+    entry: Option<&Entry>,
+    now: StoreTime,
+) -> Result<TickName, Refused> {
+    let hold = record.hold.clone();
+    let clock = adopt(record, schedule, now).clock;
+    let request = asked.request.as_ref();
+    if let Some((_, tick)) = clock.answered.iter().find(|(known, _)| Some(known) == request) {
+        return Ok(tick.clone());
+    }
+    if let Some(Hold { by, reason, .. }) = hold {
+        return Err(Refused::Held { by, reason });
+    }
+    if clock.asked.len() >= MOST_ASKED {
+        return Err(Refused::TooMany);
+    }
+    let name = asked.tick.name.clone();
+    let mut attempts = 0;
+    if !name.is_by_hand() {
+        let known = clock.recent(&name, asked.tick.starts).or(entry);
+        if clock.open().is_some_and(|open| open.tick.name == name) {
+            return Err(Refused::Open(name));
+        }
+        if clock.asked.iter().any(|one| one.tick.name == name) {
+            return Err(Refused::Waits(name));
+        }
+        let pending = clock.pending.iter().any(|one| one.tick.name == name);
+        if pending || asked.tick.starts > clock.accounted.max(now) {
+            return Err(Refused::Undecided(name));
+        }
+        match known {
+            Some(entry) if entry.outcome == Outcome::Done => return Err(Refused::Done(name)),
+            Some(entry) => attempts = entry.attempt,
+            // No longer kept.
+            None => attempts = clock.attempts,
+        }
+    }
+    if let Some(request) = &asked.request {
+        clock.answered.push((request.clone(), name.clone()));
+        let surplus = clock.answered.len().saturating_sub(ANSWERS);
+        clock.answered.drain(..surplus);
+    }
+    clock.asked.push(Asked { attempts, ..asked });
+    Ok(name)
+}
+
+/// Takes back a run that waits. Whether there was one.
+pub(crate) fn take_back(record: &mut JobRecord, tick: &TickName) -> bool {
+    let Some(clock) = record.clock.as_mut() else { return false };
+    let before = clock.asked.len();
+    clock.asked.retain(|one| one.tick.name != *tick);
+    clock.asked.len() < before
+}
+
+/// `taken` lies in the future of the store's clock: an operator sets it to now.
+pub(crate) fn reset(record: &mut JobRecord, now: StoreTime) -> bool {
+    let Some(clock) = record.clock.as_mut() else { return false };
+    let ahead = clock.is_ahead(now) || clock.accounted > now;
+    if ahead {
+        clock.accounted = now;
+        if let Some(taken) = &mut clock.taken {
+            taken.starts = taken.starts.min(now);
+        }
+    }
+    ahead
+}
+
+impl Clock {
+    /// Whether the newest tick that was granted lies more than a minute ahead of the store's clock: it stands in the way of all before it.
+    #[must_use]
+    pub fn is_ahead(&self, now: StoreTime) -> bool {
+        let ahead = std::time::Duration::from_secs(60);
+        self.taken.as_ref().is_some_and(|taken| taken.starts > now + ahead)
+    }
+}
+
+impl Books<'_> {
+    /// The entry of a gap in which `tick` lies no longer stands for it: it is run by name.
+    pub(super) fn split(&mut self, ticks: &dyn Ticks, tick: &Tick) {
+        let lies = |entry: &Entry| {
+            entry.count > 1
+                && !tick.name.is_by_hand()
+                && entry.tick.starts <= tick.starts
+                && tick.starts <= entry.last().starts
+        };
+        let Some(at) = self.clock.recent.iter().position(lies) else { return };
+        let whole = self.clock.recent.remove(at);
+        let mut left = 0;
+        let mut next = whole.tick.clone();
+        let mut before = None;
+        while next.starts < tick.starts && left < whole.count {
+            left += 1;
+            let Some(later) = ticks.after(next.starts) else { break };
+            before = Some(std::mem::replace(&mut next, later));
+        }
+        let part = |first: Tick, last: Option<Tick>, count| Entry {
+            until: last.filter(|last| last.name != first.name),
+            tick: first,
+            count,
+            ..whole.clone()
+        };
+        let after = ticks.after(tick.starts).filter(|after| after.starts <= whole.last().starts);
+        let right = after.map(|after| part(after, Some(whole.last().clone()), whole.count - left - 1));
+        let left = before.map(|before| part(whole.tick.clone(), Some(before), left));
+        let own = part(tick.clone(), None, 1);
+        let mut instead = Some(Box::new(whole.clone()));
+        for (nth, entry) in left.into_iter().chain([own]).chain(right).enumerate() {
+            self.clock.recent.insert(at + nth, entry.clone());
+            self.writes.push(Write::KeepTick { entry: Box::new(entry), instead: instead.take() });
+        }
+        self.trim();
+    }
+}

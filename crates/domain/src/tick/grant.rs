@@ -1,0 +1,342 @@
+//! Which tick is granted, and what becomes of it when its run ends.
+
+use super::account::{adopt, gone};
+use super::record::{
+    Asked, By, Clock, Entry, Open, OpenRules, Outcome, Params, Phase, Standing, Taken, Why,
+};
+use super::rules::{Missed, Overlap, Schedule};
+use super::{Tick, TickName};
+use crate::grant::Acquired;
+use crate::job::{JobRecord, RunEnd, RunRecord};
+use crate::journal::{Ended, Then};
+use crate::lease::Token;
+use crate::name::NodeName;
+use crate::time::StoreTime;
+use crate::transition::Write;
+
+/// What the holder of a lease is told of its tick.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Granted {
+    /// Which.
+    pub tick: Tick,
+    /// Counts the grants of it.
+    pub attempt: u32,
+    /// How long after its start this attempt was granted.
+    pub late_ms: u64,
+    /// Parameters.
+    pub params: Params,
+}
+
+impl Granted {
+    fn of(open: &Open) -> Self {
+        let late = open.granted.since(open.tick.starts);
+        Self {
+            tick: open.tick.clone(),
+            attempt: open.attempt,
+            late_ms: crate::time::millis(late),
+            params: open.params.clone(),
+        }
+    }
+}
+
+/// Which tick is run next.
+enum Choice {
+    /// The open one, again.
+    Open,
+    /// The first that was asked for.
+    Asked,
+    /// The pending one with this number.
+    Pending(usize),
+}
+
+/// Brings the clock of a job up to `now`. `lapsed`: the node whose lease ran out, if no lease lasts.
+pub fn settle(
+    record: &mut JobRecord,
+    schedule: &Schedule,
+    seen: Option<&Taken>,
+    lapsed: Option<&NodeName>,
+    now: StoreTime,
+) -> Vec<Write> {
+    let (held, run) = (record.lease.as_ref().map(|lease| lease.token), record.run.clone());
+    let mut books = adopt(record, schedule, now);
+    if let Some(seen) = seen
+        && books.clock.taken.as_ref().is_none_or(|taken| taken.starts < seen.starts)
+    {
+        // The store forgot it.
+        books.clock.accounted = books.clock.accounted.max(seen.starts);
+        books.clock.taken = Some(seen.clone());
+    }
+    if let Some(open) = books.clock.open()
+        && open.phase == Phase::Granted
+        && held != Some(open.token)
+    {
+        let why = gone(run.as_ref(), open, lapsed);
+        books.lose(now, why);
+    }
+    books.settle(schedule, now);
+    books.writes
+}
+
+/// Whether a tick may be granted now, of a record that is settled; if not, what the asker is told.
+///
+/// # Errors
+/// The refusal.
+fn choose(record: &JobRecord, schedule: &Schedule, now: StoreTime) -> Result<Choice, Acquired> {
+    let Some(clock) = &record.clock else { return Err(Acquired::NotWanted) };
+    let standing = Standing::of(record);
+    if matches!(standing, Standing::Held(..)) {
+        return Err(Acquired::NotWanted);
+    }
+    if let Some(open) = clock.open() {
+        return match open.phase {
+            Phase::Again { at, .. } if at > now => Err(Acquired::NotYet { wait: at.since(now) }),
+            _ => Ok(Choice::Open),
+        };
+    }
+    let waits = clock.pending.iter().position(|one| !one.behind);
+    let due = waits.filter(|_| standing == Standing::On);
+    let asked = clock.asked.first().map(|asked| asked.at);
+    match (asked, due) {
+        (Some(asked), Some(due)) if clock.pending[due].tick.starts < asked => {
+            Ok(Choice::Pending(due))
+        }
+        (Some(_), _) => Ok(Choice::Asked),
+        (None, Some(due)) => Ok(Choice::Pending(due)),
+        (None, None) if standing == Standing::On => {
+            let next = schedule.ticks.after(clock.accounted.max(now));
+            let wait = next.map(|next| next.starts.since(now));
+            Err(wait.map_or(Acquired::NotWanted, |wait| Acquired::NotYet { wait }))
+        }
+        (None, None) => Err(Acquired::NotWanted),
+    }
+}
+
+/// Grants the next tick under `token`; the record is settled.
+///
+/// # Errors
+/// What the asker is told.
+pub(crate) fn grant(
+    record: &mut JobRecord,
+    schedule: &Schedule,
+    token: Token,
+    now: StoreTime,
+) -> Result<Vec<Write>, Acquired> {
+    let choice = choose(record, schedule, now)?;
+    let mut books = adopt(record, schedule, now);
+    let open = match choice {
+        Choice::Open => books.clock.open.take().map(|open| Open {
+            attempt: open.attempt + 1,
+            token,
+            granted: now,
+            started: None,
+            run: None,
+            phase: Phase::Granted,
+            ..open
+        }),
+        Choice::Asked => {
+            let Asked { tick, by, params, attempts, .. } = books.clock.asked.remove(0);
+            books.split(&*schedule.ticks, &tick);
+            let known = books.clock.recent(&tick.name, tick.starts);
+            let known = known.map_or(attempts, |entry| entry.attempt);
+            let open = opened(schedule, tick, known + 1, token, By::User(by), params, now);
+            books.only_newest_waits_behind(&open.tick.name);
+            Some(open)
+        }
+        Choice::Pending(at) => {
+            let pending = books.clock.pending.remove(at);
+            let tick = pending.tick;
+            books.clock.taken = Some(Taken { tick: tick.name.clone(), starts: tick.starts });
+            let why = Some(Why::CoveredBy { tick: tick.name.clone() });
+            for older in pending.older {
+                books.tell(Entry { outcome: Outcome::Covered, why: why.clone(), ..older });
+            }
+            books.meet(schedule, &tick.name);
+            Some(opened(schedule, tick, 1, token, By::Clock, Params::new(), now))
+        }
+    };
+    if let Some(open) = &open {
+        books.clock.attempts = books.clock.attempts.max(open.attempt);
+    }
+    books.clock.open = open;
+    Ok(books.writes)
+}
+
+fn opened(
+    schedule: &Schedule,
+    tick: Tick,
+    attempt: u32,
+    token: Token,
+    by: By,
+    params: Params,
+    now: StoreTime,
+) -> Open {
+    Open {
+        attempt,
+        token,
+        by,
+        params,
+        granted: now,
+        late_ms: crate::time::millis(now.since(tick.starts)),
+        started: None,
+        run: None,
+        crashes: 0,
+        losses: 0,
+        replaced_by: None,
+        rules: OpenRules::of(schedule, &tick),
+        phase: Phase::Granted,
+        tick,
+    }
+}
+
+impl super::account::Books<'_> {
+    /// What is due already meets the tick that was granted just now.
+    fn meet(&mut self, schedule: &Schedule, granted: &TickName) {
+        if self.clock.pending.is_empty() || schedule.rules.missed == Missed::All {
+            self.clock.pending.iter_mut().for_each(|one| one.behind = true);
+            return;
+        }
+        if schedule.rules.overlap == Overlap::Skip {
+            let why = || Some(Why::Open { tick: granted.clone() });
+            for one in std::mem::take(&mut self.clock.pending) {
+                self.tell(Entry::of(one.tick, Outcome::Skipped, why()));
+            }
+            return;
+        }
+        self.only_newest_waits_behind(granted);
+    }
+
+    /// What is due already waits behind a tick that was granted just now: the newest.
+    fn only_newest_waits_behind(&mut self, granted: &TickName) {
+        self.clock.pending.iter_mut().for_each(|one| one.behind = true);
+        let newest = self.clock.pending.last().map(|one| one.tick.name.clone());
+        self.only_newest_waits(&newest.unwrap_or_else(|| granted.clone()));
+    }
+}
+
+/// What the holder of the lease under `token` is told.
+#[must_use]
+pub fn granted(record: &JobRecord, token: Token) -> Option<Granted> {
+    let open = record.clock.as_ref()?.open()?;
+    (open.token == token && open.phase == Phase::Granted).then(|| Granted::of(open))
+}
+
+/// A run began.
+pub(crate) fn started(record: &mut JobRecord, run: &RunRecord) {
+    let Some(open) = record.clock.as_mut().and_then(|clock| clock.open.as_mut()) else { return };
+    if open.token == run.token && open.phase == Phase::Granted {
+        (open.run, open.started) = (Some(run.id.clone()), Some(run.started));
+    }
+}
+
+/// A run ended: what becomes of its tick. `None`: it was of no tick.
+pub(crate) fn ended(
+    record: &mut JobRecord,
+    node: &NodeName,
+    ended: &Ended,
+    now: StoreTime,
+) -> Option<Vec<Write>> {
+    let standing = Standing::of(record);
+    let clock = record.clock.as_mut()?;
+    let open = clock.open.as_mut()?;
+    if open.token != ended.token || open.phase != Phase::Granted {
+        return None;
+    }
+    if ended.then != Then::Unused {
+        open.run.get_or_insert_with(|| ended.run.clone());
+    }
+    let open = clock.open.as_ref()?;
+    // It may have been switched on again since: the newest that stopped it counts.
+    let stops = |to: &Standing| open.is_by_clock() || matches!(to, Standing::Held(..));
+    let since = clock.shifts.iter().rev().filter(|shift| shift.at >= open.granted);
+    let mut all = std::iter::once(&standing).chain(since.map(|shift| &shift.to));
+    let off = all.find(|to| stops(to) && to.why().is_some()).and_then(Standing::why);
+    let mut books = super::account::Books { clock, ticks: None, writes: Vec::new() };
+    let node = node.clone();
+    match ended.end {
+        RunEnd::Stopped if ended.then == Then::Unused => books.unused(now),
+        RunEnd::Exited => books.end_open(now, Outcome::Done, None),
+        RunEnd::Crashed | RunEnd::TimedOut => {
+            let why = match (ended.end, ended.exit.code, ended.exit.signal) {
+                (RunEnd::TimedOut, ..) => Why::TimedOut,
+                (_, Some(code), _) => Why::Code { code },
+                (_, _, Some(signal)) => Why::Signal { signal },
+                _ => Why::NotStarted,
+            };
+            books.crash(now, why);
+        }
+        RunEnd::Stopped => {
+            let replaced = books.clock.open().and_then(|open| open.replaced_by.clone());
+            match (replaced, off) {
+                (Some(by), _) => books.end_open(now, Outcome::Failed, Why::Replaced { by }),
+                (None, Some(why)) => books.end_open(now, Outcome::Failed, why),
+                (None, None) => books.lose(now, Why::Stopped { node }),
+            }
+        }
+        RunEnd::Fenced => books.lose(now, Why::Fenced { node }),
+        RunEnd::Lost | RunEnd::Died => books.lose(now, Why::Gone { node }),
+    }
+    Some(books.writes)
+}
+
+/// The lease under `token` was given back before anything was started.
+pub(crate) fn unused(record: &mut JobRecord, token: Token, now: StoreTime) {
+    let Some(clock) = record.clock.as_mut() else { return };
+    if clock.open().is_some_and(|open| open.token == token) {
+        super::account::Books { clock, ticks: None, writes: Vec::new() }.unused(now);
+    }
+}
+
+impl super::account::Books<'_> {
+    fn unused(&mut self, now: StoreTime) {
+        let Some(open) = self.clock.open.as_mut().filter(|open| open.phase == Phase::Granted) else {
+            return;
+        };
+        open.phase = Phase::Again { at: now, since: now, lost: true, why: Why::NotStarted };
+    }
+
+    fn crash(&mut self, now: StoreTime, why: Why) {
+        let Some(open) = self.clock.open.as_mut() else { return };
+        (open.crashes, open.losses) = (open.crashes + 1, 0);
+        if open.crashes > open.rules.retries {
+            return self.end_open(now, Outcome::Failed, why);
+        }
+        let at = now + open.rules.wait(open.crashes);
+        open.phase = Phase::Again { at, since: now, lost: false, why };
+    }
+}
+
+impl Clock {
+    /// The earliest instant at which something may be granted; `None`: nothing that is known comes.
+    #[must_use]
+    pub fn next_grant(&self, schedule: &Schedule, now: StoreTime) -> Option<StoreTime> {
+        if let Some(open) = self.open() {
+            return match open.phase {
+                Phase::Again { at, .. } => Some(at),
+                _ => Some(now),
+            };
+        }
+        if !self.asked.is_empty() || self.pending.iter().any(|one| !one.behind) {
+            return Some(now);
+        }
+        schedule.ticks.after(self.accounted).map(|tick| tick.starts)
+    }
+
+    /// The first instant later than `settled` at which time alone decides something: somebody is to look then, or its entry is missing.
+    #[must_use]
+    pub fn next_look(&self, schedule: &Schedule, settled: StoreTime) -> Option<StoreTime> {
+        let waits = self.pending.iter().filter(|one| !one.behind);
+        let pending = waits
+            .flat_map(|one| [one.since + schedule.rules.grace, schedule.window_end(&one.tick)])
+            .filter(|at| *at > settled);
+        let again = self.open().and_then(|open| match open.phase {
+            Phase::Again { since, .. } => {
+                Some(since + std::time::Duration::from_millis(open.rules.window_ms))
+            }
+            _ => None,
+        });
+        let off = matches!(self.shifts.last(), Some(shift) if matches!(shift.to, Standing::Off(_)));
+        // What nobody wants is computed by who reads it, until the gap ends.
+        let tick = (!off).then(|| schedule.ticks.after(self.accounted)).flatten();
+        pending.chain(again).chain(tick.map(|tick| tick.starts)).min()
+    }
+}
