@@ -190,7 +190,7 @@ impl Store {
         let before = self.job(now(0));
         let (answer, lease) = lease::renew(&Tenure::of(&before), &ask, now(0));
         let mut after = before.clone();
-        lease::release(&mut after, &owner);
+        lease::release(&mut after, &owner, now(0));
         answer != Renewed::Lost || lease.is_some() || after != before
     }
 
@@ -225,7 +225,7 @@ impl Store {
 
     pub(crate) fn release(&mut self, owner: Owner) -> Answer {
         let mut job = self.job(now(0));
-        lease::release(&mut job, &owner_name(owner));
+        lease::release(&mut job, &owner_name(owner), now(0));
         self.keep(&job, now(0));
         Answer::Done
     }

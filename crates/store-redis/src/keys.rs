@@ -6,7 +6,7 @@
 use soloist_domain::name::JobName;
 
 /// How the keys begin that belong to no job and that a copy writes.
-const COPIED: [&str; 15] = [
+const COPIED: [&str; 16] = [
     "users",
     "tokens",
     "sessions",
@@ -18,6 +18,7 @@ const COPIED: [&str; 15] = [
     "alerts",
     "spans",
     "wants",
+    "ticks",
     "audit",
     "audit_seq",
     "dispatch",

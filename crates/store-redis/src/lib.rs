@@ -29,6 +29,7 @@
 //! | `soloist:homes` | hash | where accounts have signed in, hashed |
 //! | `soloist:failures`, `soloist:failures_by_age` | hash, sorted set | failed logins: instants by key; keys by the newest |
 //! | `soloist:spans`, `soloist:spans:J`, `soloist:wants:J` | hash, sorted sets | who held `J` and who wanted it (`store/core/timeline.rs`) |
+//! | `soloist:ticks:J` | sorted set | what became of the ticks of `J` (`store/core/ticks.rs`) |
 //! | `soloist:throughput` | hash | what sources did in the last day (`store/core/throughput.rs`) |
 //! | `soloist:hidden` | hash | names of jobs that only some accounts could see (`store/core/hidden.rs`) |
 //! | `soloist:copy` | hash | the mark of a copy into this store that is not finished (`store/copy`) |

@@ -34,6 +34,7 @@ pub mod records;
 pub mod rotation;
 pub mod schema;
 pub mod throughput;
+pub mod ticks;
 pub mod timeline;
 
 use std::collections::BTreeSet;
@@ -55,6 +56,7 @@ use soloist_domain::name::{
     JobName, NodeName, Owner, RotationName, RunId, SourceName, UserName, Waiter, WorkerName,
 };
 use soloist_domain::rotation as turns;
+use soloist_domain::tick;
 use soloist_domain::time::{Stamp, StoreTime};
 
 /// Why a call to the store did not do what was asked.
@@ -400,6 +402,18 @@ forward! {
     engine: timeline::Timelines {
         fn timeline(job: &JobName, most: usize) -> timeline::Seen;
         fn fold_runs(job: &JobName, kept: Duration) -> ();
+    }
+    engine: ticks::TickBook {
+        fn acquire_tick(
+            ask: &leases::Acquire, schedule: &tick::Schedule, seen: Option<&tick::Taken>
+        ) -> (leases::Acquired, Option<tick::Granted>);
+        fn settle_ticks(job: &JobName, schedule: &tick::Schedule) -> ();
+        fn ask_run(
+            job: &JobName, schedule: &tick::Schedule, asked: &tick::Asked
+        ) -> std::result::Result<tick::TickName, tick::Refused>;
+        fn take_back_run(job: &JobName, tick: &tick::TickName) -> bool;
+        fn reset_taken(job: &JobName) -> bool;
+        fn ticks(job: &JobName) -> Vec<tick::Entry>;
     }
     records: nodes::Nodes {
         fn beat(beat: &nodes::Beat) -> nodes::Heard;

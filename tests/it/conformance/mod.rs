@@ -682,7 +682,7 @@ fn started(store: &Store, ask: &Acquire, token: Token) -> Started {
 /// A good end of the run `run`, followed by `then`.
 fn ended(ask: &Acquire, token: Token, run: &RunId, then: Then) -> Ended {
     let (code, end) = match then {
-        Then::Nothing | Then::OnceMore => (None, RunEnd::Stopped),
+        Then::Nothing | Then::OnceMore | Then::Unused => (None, RunEnd::Stopped),
         Then::Repeat(_) | Then::Done => (Some(0), RunEnd::Exited),
         Then::Retry { .. } | Then::GiveUp { .. } => (Some(1), RunEnd::Crashed),
     };

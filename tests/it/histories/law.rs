@@ -138,7 +138,8 @@ impl Law {
                 Write::Publish(_)
                 | Write::AppendLine(_)
                 | Write::DropLines(_)
-                | Write::KeepWant(_) => {}
+                | Write::KeepWant(_)
+                | Write::KeepTick { .. } => {}
             }
         }
         self.job = job;

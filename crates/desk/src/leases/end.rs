@@ -160,10 +160,11 @@ fn ended(
     let exit = Exit { code: ending.code.or(code), signal: None };
     let uptime = run.map_or(Duration::ZERO, |run| now.since(run.started));
     let jitter = rand::random::<f64>();
-    let then = terms
-        .job
-        .as_ref()
-        .map_or(Then::Nothing, |job| job.follows(end, record.crashes, uptime, jitter));
+    let then = match &terms.job {
+        _ if ending.how == How::Unused => Then::Unused,
+        Some(job) => job.follows(end, record.crashes, uptime, jitter),
+        None => Then::Nothing,
+    };
     Ended {
         job: terms.name.clone(),
         owner: secret.owner(),
@@ -217,7 +218,7 @@ pub(super) async fn give_back(desk: &LeaseDesk, terms: &Terms, secret: &Secret) 
         exit: Exit::default(),
         end: RunEnd::Stopped,
         processes_killed: 0,
-        then: Then::Nothing,
+        then: Then::Unused,
         began: None,
     };
     match store.record_ended(&nothing).await {

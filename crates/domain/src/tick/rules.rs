@@ -97,6 +97,14 @@ pub struct Schedule {
     pub text: String,
 }
 
+impl PartialEq for Schedule {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text && self.rules == other.rules
+    }
+}
+
+impl Eq for Schedule {}
+
 impl Schedule {
     /// Until when `tick` may be run if it was missed.
     #[must_use]

@@ -37,24 +37,7 @@ impl Leases for dyn Engine + '_ {
             Ok(lease::acquire(job, look.past, ask, look.quarantine, look.now))
         })
         .await?;
-        match unsafe_grant {
-            None if acquired == Acquired::Exhausted => Err(StoreError::Corrupt(format!(
-                "{}: its newest token is the largest that there is ({}), so no newer one can be granted: give the job or lease another name",
-                ask.job,
-                Token::LARGEST
-            ))),
-            None => Ok(acquired),
-            // Nothing runs under it yet. Should giving it back fail, the caller asks again as the same owner, or it runs out.
-            Some(Unsafe::Unconfirmed(why)) => {
-                self.release(&ask.job, &ask.owner).await?;
-                Err(why)
-            }
-            Some(Unsafe::Jumped) => {
-                self.release(&ask.job, &ask.owner).await?;
-                let reading = self.read(std::slice::from_ref(&ask.job), Way::Grant).await?;
-                Ok(Acquired::Quarantined { wait: reading.quarantine.max(reach) })
-            }
-        }
+        settled(self, ask, reach, acquired, unsafe_grant).await
     }
 
     async fn renew(&self, renewals: &[Renewal]) -> Result<Vec<Renewed>> {
@@ -78,7 +61,9 @@ impl Leases for dyn Engine + '_ {
 
     async fn release(&self, job: &JobName, owner: &Owner) -> Result<()> {
         let kind = Kind::of(Way::Lease);
-        decide(self, job, kind, |job, _| Ok(((), lease::release(job, owner)))).await.map(drop)
+        decide(self, job, kind, |job, look| Ok(((), lease::release(job, owner, look.now))))
+            .await
+            .map(drop)
     }
 
     async fn observe(&self, jobs: &[JobName]) -> Result<Vec<Observed>> {
@@ -289,7 +274,7 @@ impl Journal for dyn Engine + '_ {
 /// For how long a lease that the store forgot may be asserted again, by its holder and after its last renewal. The store doubts itself
 /// for so long. The length that a program asks for lengthens no doubt: its lease is never asserted again by itself, and its name alone is
 /// kept back (`leases/forgotten.rs`).
-fn reach(owner: &Owner, ttl: Duration) -> Duration {
+pub(super) fn reach(owner: &Owner, ttl: Duration) -> Duration {
     if owner.is_program() { Duration::ZERO } else { ttl }
 }
 
@@ -312,4 +297,32 @@ async fn assert_again(engine: &dyn Engine, ask: &Renewal) -> Result<Renewed> {
         Ok((lease::renew_in(job, ask, look.now), Vec::new()))
     });
     Ok(decided.await?.0)
+}
+
+/// What a grant is worth under which nothing runs yet: one that cannot be relied on is given back.
+pub(super) async fn settled(
+    engine: &dyn Engine,
+    ask: &Acquire,
+    reach: Duration,
+    acquired: Acquired,
+    unsafe_grant: Option<Unsafe>,
+) -> Result<Acquired> {
+    match unsafe_grant {
+        None if acquired == Acquired::Exhausted => Err(StoreError::Corrupt(format!(
+            "{}: its newest token is the largest that there is ({}), so no newer one can be granted: give the job or lease another name",
+            ask.job,
+            Token::LARGEST
+        ))),
+        None => Ok(acquired),
+        // Nothing runs under it yet. Should giving it back fail, the caller asks again as the same owner, or it runs out.
+        Some(Unsafe::Unconfirmed(why)) => {
+            engine.release(&ask.job, &ask.owner).await?;
+            Err(why)
+        }
+        Some(Unsafe::Jumped) => {
+            engine.release(&ask.job, &ask.owner).await?;
+            let reading = engine.read(std::slice::from_ref(&ask.job), Way::Grant).await?;
+            Ok(Acquired::Quarantined { wait: reading.quarantine.max(reach) })
+        }
+    }
 }

@@ -25,12 +25,14 @@ pub mod rotation;
 mod shared;
 mod sign_in;
 mod throughput;
+mod ticks;
 mod timeline;
 mod told;
 
 use std::ops::Range;
 use std::time::Duration;
 
+use self::calls::{reach, settled};
 pub use self::known::Known;
 pub use self::record::version;
 use self::record::{Case, Summary, body, lease_text, text};
@@ -329,6 +331,9 @@ impl Plan {
                     beside.push(Beside::Trim(usize::try_from(kept).unwrap_or(usize::MAX)));
                 }
                 Write::KeepWant(want) => notes.push(timeline::kept(&job.record.name, &want)?),
+                Write::KeepTick { entry, instead } => {
+                    notes.extend(ticks::kept(&job.record.name, &entry, instead.as_deref())?);
+                }
             }
         }
         let lease_text = lease_text(&job)?;

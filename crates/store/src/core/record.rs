@@ -17,6 +17,7 @@ use soloist_domain::journal::RunEntry;
 use soloist_domain::lease::Token;
 use soloist_domain::log::LogKept;
 use soloist_domain::name::{JobName, NodeName, Owner, RunId};
+use soloist_domain::tick::Clock;
 use soloist_domain::time::{StoreTime, millis};
 use soloist_domain::transition::Job;
 
@@ -120,6 +121,8 @@ struct Body {
     log_seq: u64,
     #[serde(default, skip_serializing_if = "LogKept::is_empty")]
     log_kept: LogKept,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    clock: Option<Box<Clock>>,
     #[serde(flatten)]
     history: Summary,
 }
@@ -167,6 +170,7 @@ impl Case {
                     token: read.token,
                     last_line: read.last_line,
                     log_seq: read.log_seq,
+                    clock: read.clock,
                 },
             }
         };
@@ -227,6 +231,7 @@ pub(super) fn body(job: &Job, history: &Summary) -> Result<String> {
         last_line: record.last_line.clone(),
         log_seq: record.log_seq,
         log_kept: log.clone(),
+        clock: record.clock.clone(),
         history: history.clone(),
     };
     text(&record.name, &body)
