@@ -191,6 +191,7 @@ async fn shown(store: &Store, url: &str, rounds: usize) {
         min_uptime: Duration::ZERO,
         takes_turns: false,
         external: false,
+        schedule: None,
     };
     let feed = Feed::start(other, vec![followed]).await;
     let mut changes = feed.subscribe();

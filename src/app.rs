@@ -196,11 +196,14 @@ pub async fn serve(asked: Config, read: Read) -> anyhow::Result<()> {
     let (mode_tx, mode) = watch::channel(Mode::Serve);
     let supervisor =
         tokio::spawn(supervise(around, current.subscribe(), feed.clone(), holds, mode));
+    let settling = soloist_runner::ticks::settle(store.clone(), feed.clone(), current.clone());
+    let settling = tokio::spawn(settling);
     let greeting = tokio::spawn(greet_at_last(current.clone(), store.clone()));
     let ready = tokio::spawn(stay_ready(store.clone()));
 
     wait_for_the_end(&mode_tx, &mut signals, &mut reload, supervisor).await?;
     greeting.abort();
+    settling.abort();
     if let Some(watching) = watching {
         watching.abort();
     }
@@ -399,6 +402,7 @@ fn followed(config: &Config) -> Vec<Followed> {
         min_uptime: job.backoff.min_uptime,
         takes_turns: job.rotation.is_some(),
         external: job.is_external(),
+        schedule: job.schedule.as_ref().map(|scheduled| scheduled.law.clone()),
     };
     config.jobs.iter().map(followed).collect()
 }

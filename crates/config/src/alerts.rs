@@ -107,7 +107,7 @@ pub(super) fn zone(text: &str) -> Result<String, String> {
     match jiff::tz::TimeZone::get(text) {
         Ok(_) => Ok(text.to_owned()),
         Err(_) => Err(format!(
-            "{text:?} is no time zone that this machine knows: write alert_zone = \"Asia/Shanghai\" or \"UTC\" (package tzdata)"
+            "{text:?} is no time zone that this machine knows: write for example \"Asia/Shanghai\" or \"UTC\" (package tzdata)"
         )),
     }
 }

@@ -44,6 +44,7 @@ impl JobConfig {
             timing,
             stop_grace,
             repeat,
+            schedule,
             backoff,
             max_runtime,
             max_silence,
@@ -67,7 +68,18 @@ impl JobConfig {
             .iter()
             .map(|(name, file)| (name, file.strip_prefix(base).unwrap_or(file).to_string_lossy()))
             .collect();
+        let scheduled = schedule.as_ref().map_or(Value::Null, |scheduled| {
+            let limits = (scheduled.start_within, scheduled.finish_within, scheduled.at_least);
+            let limits = [limits.0, limits.1, limits.2].map(|limit| limit.map(millis));
+            json!([
+                scheduled.law.text,
+                format!("{:?}", scheduled.law.rules),
+                format!("{:?}", scheduled.params),
+                limits,
+            ])
+        });
         let keys = [
+            ("schedule", scheduled),
             ("title", json!([title.en, title.zh])),
             ("runner", json!(runner.as_str())),
             ("group", json!(group)),
@@ -139,6 +151,7 @@ impl JobConfig {
             timing: timing.unwrap_or_else(|_| usual()),
             stop_grace: Duration::from_millis(told.stop_grace_ms),
             repeat: Repeat::Never,
+            schedule: None,
             backoff: Backoff {
                 first: second,
                 max: second,

@@ -18,6 +18,8 @@ impl JobConfig {
     #[must_use]
     pub fn follows(&self, end: RunEnd, crashes: u32, uptime: Duration, jitter: f64) -> Then {
         match end {
+            // Of a tick, the record says what follows.
+            _ if self.schedule.is_some() => Then::Nothing,
             RunEnd::Stopped | RunEnd::Lost | RunEnd::Died | RunEnd::Fenced => Then::Nothing,
             RunEnd::Exited => match self.repeat {
                 Repeat::After(wait) => Then::Repeat(wait),

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::document::{Field, Section};
 use super::limits;
+use super::schedule;
 use super::{JobConfig, Repeat, Runner, Title, address, check, entrusted};
 use soloist_domain::backoff::Backoff;
 use soloist_domain::lease::Timing;
@@ -57,7 +58,18 @@ const NOT_EXTERNAL: [(&str, &str); 8] = [
     ),
 ];
 /// What Soloist itself tells a script; a job's own `env` may not set it.
-const OWN_ENV: [&str; 4] = ["SOLOIST_JOB", "SOLOIST_RUN", "SOLOIST_NODE", "SOLOIST_TOKEN"];
+const OWN_ENV: [&str; 8] = [
+    "SOLOIST_JOB",
+    "SOLOIST_RUN",
+    "SOLOIST_NODE",
+    "SOLOIST_TOKEN",
+    "SOLOIST_TICK",
+    "SOLOIST_TICK_TIME",
+    "SOLOIST_ATTEMPT",
+    "SOLOIST_LATE_MS",
+];
+/// How the variables of its parameters begin.
+const PARAM_ENV: &str = "SOLOIST_PARAM_";
 
 /// What a job is read against.
 pub(super) struct Surroundings<'a> {
@@ -65,6 +77,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) base: &'a Path,
     /// The node's own name: a job that runs elsewhere may use commands that only exist there.
     pub(super) node: Option<&'a NodeName>,
+    /// `zone` at the top of the file.
+    pub(super) zone: Option<&'a str>,
     /// The lease of a job that gives none.
     pub(super) timing: Option<Timing>,
     /// `PATH` of the node.
@@ -83,7 +97,8 @@ pub(super) fn read(mut section: Section<'_>, around: &Surroundings<'_>) -> Optio
     if let Some(name) = &name {
         section.prefix = format!("job.{name}.");
     }
-    section.only(&KEYS);
+    let later = schedule::LATER.map(|(key, _)| key);
+    section.only(&[&KEYS[..], &schedule::KEYS, &later].concat());
     let title = title(&section, name.as_ref());
     let runner = runner(&section);
     if runner == Some(Runner::External) {
@@ -154,6 +169,8 @@ fn common(
     let stop_grace = duration(section, "stop_grace", Duration::from_secs(2));
     let repeat = repeat(section);
     let backoff = backoff(section);
+    let beside = schedule::Beside { name: name.as_ref(), zone: around.zone, timing, backoff };
+    let schedule = schedule::read(section, &beside);
     let group = limits::group(section);
     let max_runtime = limits::max_runtime(section);
     Some(JobConfig {
@@ -168,6 +185,7 @@ fn common(
         timing: timing?,
         stop_grace: stop_grace?,
         repeat: repeat?,
+        schedule: schedule?,
         backoff: backoff?,
         max_runtime: max_runtime?,
         max_silence: None,
@@ -371,7 +389,7 @@ pub(super) fn groups(field: &Field<'_>) -> Option<Groups> {
 fn is_variable(name: &str, field: &Field<'_>) -> bool {
     if name.is_empty() || name.contains(['=', '\0']) {
         field.wrong("is no name of an environment variable: use letters, digits and '_'");
-    } else if OWN_ENV.contains(&name) {
+    } else if OWN_ENV.contains(&name) || name.starts_with(PARAM_ENV) {
         field.wrong("is set by Soloist for every run: use another name");
     } else {
         return true;

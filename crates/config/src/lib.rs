@@ -23,8 +23,10 @@ mod listening;
 mod load;
 mod log;
 mod oidc;
+pub mod params;
 mod problem;
 mod reload;
+mod schedule;
 mod tls;
 
 use std::collections::BTreeMap;
@@ -51,7 +53,9 @@ pub use groups::in_groups;
 pub use listening::{Listening, listening};
 pub use load::{Environment, Examination, Overrides, WithoutJobs, examine, load};
 pub use oidc::{DefaultRole, Oidc, RolesOfGroups, Secret};
+pub use params::{Param, ParamKind};
 pub use problem::{Place, Problem, Problems};
+pub use schedule::Scheduled;
 
 /// A checked configuration.
 #[derive(Debug, Clone)]
@@ -165,6 +169,8 @@ pub struct JobConfig {
     pub stop_grace: Duration,
     /// After exit 0.
     pub repeat: Repeat,
+    /// It runs at ticks; `None`: continuously, again and again.
+    pub schedule: Option<Scheduled>,
     /// After a crash; holds `min_uptime` too.
     pub backoff: Backoff,
     /// A run that lasts longer is stopped, which counts as a crash.

@@ -66,7 +66,7 @@ pub enum WithoutJobs {
 }
 
 const FILE: &str = "soloist.toml";
-const KEYS: [&str; 27] = [
+const KEYS: [&str; 28] = [
     "no_jobs",
     "store",
     "coordination",
@@ -93,6 +93,7 @@ const KEYS: [&str; 27] = [
     "alert",
     "channel",
     "alert_zone",
+    "zone",
     "job",
 ];
 const DEFAULT_STORE: &str = "sqlite:data/soloist.db";
@@ -480,7 +481,10 @@ impl Loader<'_> {
         let looks = self.overrides.only_looks;
         let (base, path, groups) = (&*self.base, &*path, &groups);
         let found = &check::Found::default();
-        let around = Surroundings { base, node, timing, path, groups, looks, found };
+        let zone = self.given("zone", None).map(|given| self.checked(&given, alerts::zone));
+        let zone = zone.flatten();
+        let zone = zone.as_deref();
+        let around = Surroundings { base, node, zone, timing, path, groups, looks, found };
         let sections = field.tables(JOBS);
         duplicates(&sections);
         let jobs: Vec<JobConfig> =

@@ -111,9 +111,12 @@ pub enum Health {
 pub fn health(record: &JobRecord, state: State) -> Health {
     match state {
         _ if !record.wanted() => Health::Well,
-        State::Running | State::Resting | State::Off | State::Held => Health::Well,
+        State::Running | State::Resting | State::Scheduled | State::Off | State::Held => {
+            Health::Well
+        }
         State::Starting | State::Stopping => Health::Coming,
         State::Waiting
+        | State::Late
         | State::BackingOff
         | State::GivenUp
         | State::FailingOver

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::drill::Drill;
 use super::lease::Token;
 use super::name::{JobName, NodeName, Owner, RunId, UserName};
-use super::tick::Clock;
+use super::tick::{Clock, Upcoming};
 use super::time::StoreTime;
 
 /// One user's switch.
@@ -342,11 +342,13 @@ pub enum State {
     FailingOver,
     Held,
     Unknown,
+    Scheduled,
+    Late,
 }
 
 impl State {
     /// All of them, for metrics and tests.
-    pub const ALL: [State; 11] = [
+    pub const ALL: [State; 13] = [
         Self::Off,
         Self::Waiting,
         Self::Resting,
@@ -358,6 +360,8 @@ impl State {
         Self::FailingOver,
         Self::Held,
         Self::Unknown,
+        Self::Scheduled,
+        Self::Late,
     ];
 
     /// The word in JSON.
@@ -375,6 +379,8 @@ impl State {
             Self::FailingOver => "failing_over",
             Self::Held => "held",
             Self::Unknown => "unknown",
+            Self::Scheduled => "scheduled",
+            Self::Late => "late",
         }
     }
 }
@@ -403,6 +409,8 @@ pub struct Viewpoint {
     pub quarantine: Duration,
     /// Its run has ended here, and the store does not know it yet.
     pub ended_here: Option<Untold>,
+    /// Its next tick, of a job with a schedule.
+    pub ticks: Option<Upcoming>,
 }
 
 impl Viewpoint {
@@ -459,7 +467,16 @@ pub fn state(record: &JobRecord, view: &Viewpoint) -> State {
         return State::Held;
     }
     if record.participants.is_empty() {
-        return State::Off;
+        // A run that somebody asked for is to come all the same.
+        return if record.wanted() { State::Waiting } else { State::Off };
+    }
+    if let Some(upcoming) = view.ticks {
+        return match upcoming {
+            Upcoming::Barred => State::Waiting,
+            Upcoming::Retry(at) if at > view.now => State::BackingOff,
+            Upcoming::Retry(at) | Upcoming::At(at) if at + OVERDUE < view.now => State::Late,
+            Upcoming::Retry(_) | Upcoming::At(_) | Upcoming::Never => State::Scheduled,
+        };
     }
     if record.given_up {
         return State::GivenUp;
@@ -497,6 +514,7 @@ mod tests {
             silent_after: Duration::from_secs(2),
             quarantine: Duration::ZERO,
             ended_here: None,
+            ticks: None,
         }
     }
 

@@ -16,6 +16,7 @@
 //! | `surroundings`, `local_job`, `ending`, `asking` | a job on this node: what is remembered, what follows a run, requests for its lease |
 //! | `expected`, `outlook`, `supervisor` | who else may take a job, facts for the step, the loop that carries out the step's effects |
 //! | `beat` | reports that this node lives |
+//! | `ticks` | has the store write what time alone decides of ticks |
 //! | `fitness` | which jobs this machine cannot start now, and why |
 //! | `command`, `signals` | what the commands have in common; what may stop them |
 //! | `entrusted`, `hidden` | the user and the secrets of a script; what of them is kept out of its output |
@@ -63,6 +64,7 @@ pub mod supervisor;
 pub mod surroundings;
 mod sweep;
 mod task_run;
+pub mod ticks;
 mod trouble;
 mod turn_ask;
 mod turn_at_node;

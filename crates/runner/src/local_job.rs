@@ -21,6 +21,7 @@ use soloist_domain::job::{JobRecord, RunEnd};
 use soloist_domain::lease::{Token, TokensSeen};
 use soloist_domain::name::{JobName, NodeName, Owner, RunId};
 use soloist_domain::supervise::{Attempt, Doing, JobSlot};
+use soloist_domain::tick::{Granted, Taken};
 use soloist_domain::time::{Began, Boot};
 use soloist_domain::transition::drill::must_crash;
 use soloist_process::clock;
@@ -62,6 +63,10 @@ pub(super) struct LocalJob {
     pub(super) anothers_until: Option<Boot>,
     /// When the lost holder's lease ended that this node is about to follow.
     pub(super) vacant_since: Option<Boot>,
+    /// What the newest lease was granted for.
+    pub(super) tick: Option<Box<Granted>>,
+    /// The newest tick of the schedule that this node saw granted.
+    pub(super) seen_tick: Option<Taken>,
 }
 
 impl LocalJob {
@@ -86,6 +91,23 @@ impl LocalJob {
             willing_since: None,
             anothers_until: None,
             vacant_since: None,
+            tick: None,
+            seen_tick: None,
+        }
+    }
+
+    /// The lease was granted for this tick.
+    pub(super) fn took(&mut self, tick: Option<Box<Granted>>) {
+        self.tick = tick;
+    }
+
+    /// Remembers the newest tick that was granted anywhere: a store that forgot it learns it from here.
+    pub(super) fn saw(&mut self, record: &JobRecord) {
+        let taken = record.clock.as_ref().and_then(|clock| clock.taken.as_ref());
+        let newer =
+            |taken: &&Taken| self.seen_tick.as_ref().is_none_or(|seen| seen.starts < taken.starts);
+        if let Some(taken) = taken.filter(newer) {
+            self.seen_tick = Some(taken.clone());
         }
     }
 
@@ -175,6 +197,7 @@ impl LocalJob {
             OF_THE_USER.iter().for_each(|name| drop(env.remove(OsStr::new(name))));
         }
         env.extend(config.env.iter().map(|(name, value)| (name.into(), value.into())));
+        env.extend(self.tick.iter().flat_map(|tick| variables(tick)));
         let program = Program {
             argv: config.command.iter().map(OsString::from).collect(),
             dir: config.dir.clone(),
@@ -238,4 +261,23 @@ fn crash(job: &JobName) {
     nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL).ok();
     // No process survives that; but an ordered drill must never be ignored.
     std::process::abort();
+}
+
+/// What a script is told of its tick (contract 13).
+fn variables(granted: &Granted) -> impl Iterator<Item = (OsString, OsString)> {
+    let time = jiff::Timestamp::from_millisecond(granted.tick.due.0).unwrap_or_default();
+    let own = [
+        ("SOLOIST_TICK".to_owned(), granted.tick.name.0.clone()),
+        (
+            "SOLOIST_TICK_TIME".to_owned(),
+            granted.tick.name.time().unwrap_or_else(|| time.to_string()),
+        ),
+        ("SOLOIST_ATTEMPT".to_owned(), granted.attempt.to_string()),
+        ("SOLOIST_LATE_MS".to_owned(), granted.late_ms.to_string()),
+    ];
+    let params = granted.params.iter();
+    let params = params
+        .map(|(name, value)| (format!("SOLOIST_PARAM_{}", name.to_uppercase()), value.clone()));
+    let all: Vec<_> = own.into_iter().chain(params).collect();
+    all.into_iter().map(|(name, value)| (name.into(), value.into()))
 }

@@ -7,8 +7,9 @@ use std::time::Duration;
 use super::expected::candidates;
 use super::fitness::Unfit;
 use super::local_job::LocalJob;
+use soloist_config::Scheduled;
 use soloist_domain::handover::{is_for_another, standing};
-use soloist_domain::job::{Move, RunEnd};
+use soloist_domain::job::{JobRecord, Move, RunEnd};
 use soloist_domain::name::{JobName, NodeName};
 use soloist_domain::placement::courtesy;
 use soloist_domain::supervise::Facts;
@@ -66,12 +67,17 @@ impl Outlook {
         let fit = job.is_held() || !self.unfit.contains_key(&job.config.name);
         let stays = !self.draining && !self.leaving;
         Facts {
-            wanted: record.wanted() && !record.given_up,
+            wanted: record.wanted()
+                && !record.given_up
+                && (record.lease.is_some() || has_ticks(record, job)),
             eligible: job.newest().runs_on(me) && !job.removed && stays && fit,
             reserved_until: moving
                 .filter(|moving| is_for_another(moving, me))
                 .map(|moving| by_this_clock(moving.until)),
-            not_before: record.next.map(|next| by_this_clock(next.at)),
+            not_before: match &job.newest().schedule {
+                Some(scheduled) => not_before(record, scheduled, seen).map(by_this_clock),
+                None => record.next.map(|next| by_this_clock(next.at)),
+            },
             held_until: record
                 .lease
                 .as_ref()
@@ -125,4 +131,17 @@ impl Outlook {
         };
         job.willing_since.filter(|willing| *willing <= since).map(|_| since)
     }
+}
+
+/// When a job with a schedule may be granted next, by the store's clock.
+fn not_before(record: &JobRecord, scheduled: &Scheduled, seen: &Seen) -> Option<StoreTime> {
+    // One that the store does not know yet is made known by the first request.
+    record.clock.as_ref()?.next_grant(&scheduled.law, seen.at)
+}
+
+/// Whether a tick comes at all: of a job whose last one is over there is nothing to ask for.
+fn has_ticks(record: &JobRecord, job: &LocalJob) -> bool {
+    let Some(scheduled) = &job.newest().schedule else { return true };
+    let Some(clock) = &record.clock else { return true };
+    clock.next_grant(&scheduled.law, clock.accounted).is_some()
 }

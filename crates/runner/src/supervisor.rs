@@ -12,7 +12,7 @@ use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::asking::{Asked, ask, give_back};
+use super::asking::{Asked, Question, ask, give_back};
 use super::attend::Command;
 use super::job_run::{self, News, Order};
 use super::job_turn::Member;
@@ -207,6 +207,7 @@ impl Supervisor {
             self.outlook.note_loss(&seen);
         }
         let facts = self.outlook.facts(local, &seen);
+        self.jobs[job].saw(&seen.record);
         if let Err(error) = self.jobs[job].tokens.read(seen.record.token) {
             self.alarm(
                 job,
@@ -231,7 +232,8 @@ impl Supervisor {
             return;
         }
         match what {
-            What::Asked(Asked::Granted { token, since, sent }) => {
+            What::Asked(Asked::Granted { token, since, sent, tick }) => {
+                self.jobs[job].took(tick);
                 self.granted(job, token, since, sent);
             }
             What::Asked(Asked::Refused(wait)) => self.step(job, Input::Refused { wait }),
@@ -344,11 +346,15 @@ impl Supervisor {
         }
         let local = &self.jobs[job];
         let despite_move = self.outlook.has_void_move(&local.config.name);
-        let request = local.request(&self.around.node, despite_move);
+        let question = Question {
+            lease: local.request(&self.around.node, despite_move),
+            schedule: local.config.schedule.as_ref().map(|scheduled| scheduled.law.clone()),
+            seen: local.seen_tick.clone(),
+        };
         let patience = local.config.timing.store_timeout;
         let (store, back) = (self.around.store.clone(), self.back.clone());
         tokio::spawn(async move {
-            let what = What::Asked(ask(&store, &request, patience).await);
+            let what = What::Asked(ask(&store, &question, patience).await);
             drop(back.send(Back { job, attempt, what }));
         });
     }

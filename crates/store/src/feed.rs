@@ -116,6 +116,7 @@ impl Seen {
                 at: self.store_now(now) - now.since(ended.at),
                 fenced: ended.fenced,
             }),
+            ticks: None,
         }
     }
 }
@@ -131,6 +132,8 @@ pub struct Followed {
     pub takes_turns: bool,
     /// A program takes its lease, and no node.
     pub external: bool,
+    /// Its ticks.
+    pub schedule: Option<soloist_domain::tick::Schedule>,
 }
 
 /// What listeners are told; all of it can be read again from [`Feed`].

@@ -8,6 +8,7 @@ use soloist_domain::job::{
     Exit, LastExit, LeaseRecord, NextWhat, RunEnd, RunPhase, RunRecord, State, Untold,
 };
 use soloist_domain::limits::{Limit, Quiet};
+use soloist_domain::tick::{Tick, next_tick};
 use soloist_domain::time::StoreTime;
 
 /// How far the clocks of node and store may be apart when a limit is reached.
@@ -145,6 +146,8 @@ impl Scene<'_> {
             (State::BackingOff | State::GivenUp, None) => self.crashed(),
             (State::Waiting, None) => vec![self.waits()],
             (State::Resting, None) => vec![self.rests()],
+            (State::Scheduled, None) => vec![self.scheduled()],
+            (State::Late, None) => vec![self.late()],
             (_, None) => vec![self.off()],
         }
     }
@@ -289,6 +292,28 @@ impl Scene<'_> {
         match self.record.next.filter(|next| next.at > self.now) {
             Some(next) => self.next("next-run-in", &[("left", self.until(next.at))]),
             None => self.next("next-run-now", &[]),
+        }
+    }
+
+    fn scheduled(&self) -> Clause {
+        match self.upcoming().filter(|tick| tick.starts > self.now) {
+            Some(tick) => self.next("next-run-in", &[("left", self.until(tick.starts))]),
+            None if self.upcoming().is_some() => self.next("next-run-now", &[]),
+            None => self.next("no-tick-comes", &[]),
+        }
+    }
+
+    fn late(&self) -> Clause {
+        let since = self.upcoming().map_or(self.now, |tick| tick.starts);
+        self.next("tick-is-late", &[("ago", self.since(since))])
+    }
+
+    /// The tick that is to run next.
+    pub(super) fn upcoming(&self) -> Option<Tick> {
+        let law = &self.job.schedule.as_ref()?.law;
+        match &self.record.clock {
+            Some(clock) => next_tick(clock, law),
+            None => law.ticks.after(self.now),
         }
     }
 

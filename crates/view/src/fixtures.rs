@@ -52,6 +52,7 @@ pub fn config(name: &str, en: &str, zh: &str) -> JobConfig {
         env: BTreeMap::new(),
         timing: Timing::from_ttl(SECOND * 5).expect("safe"),
         stop_grace: SECOND * 2,
+        schedule: None,
         repeat: Repeat::After(SECOND),
         backoff: Backoff {
             first: SECOND,

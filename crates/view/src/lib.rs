@@ -53,6 +53,7 @@ use soloist_domain::handover::{Taker, standing};
 use soloist_domain::job::{JobRecord, NextWhat, RunEnd, State, Untold, Viewpoint, state};
 use soloist_domain::limits::Quiet;
 use soloist_domain::name::{NodeName, UserName};
+use soloist_domain::tick::upcoming;
 use soloist_domain::time::{Boot, StoreTime};
 use soloist_store::feed::Seen;
 use soloist_store::nodes::NodeRecord;
@@ -453,7 +454,7 @@ impl Scene<'_> {
         let record = self.record;
         let limit = record.last_exit.as_ref().is_some_and(|last| last.end == RunEnd::TimedOut);
         match self.state {
-            State::GivenUp => true,
+            State::GivenUp | State::Late => true,
             State::BackingOff | State::Starting => {
                 crashes_in_a_row(record, self.state) || (limit && record.crashes > 0)
             }
@@ -602,7 +603,9 @@ pub fn viewpoint(
     let member = job.rotation.is_some();
     let view =
         seen.viewpoint(now, &job.timing, job.backoff.min_uptime, member, job.is_external(), nodes);
-    Viewpoint { turn_barred: turn::is_barred(job, rotations), ..view }
+    let ticks = job.schedule.as_ref();
+    let ticks = ticks.map(|scheduled| upcoming(&seen.record, &scheduled.law, view.now));
+    Viewpoint { turn_barred: turn::is_barred(job, rotations), ticks, ..view }
 }
 
 /// The words of [`State`], for the OpenAPI document.
@@ -626,6 +629,8 @@ pub fn state_word(lang: Language, state: State) -> String {
         State::FailingOver => "state-failing-over",
         State::Held => "state-held",
         State::Unknown => "state-unknown",
+        State::Scheduled => "state-scheduled",
+        State::Late => "state-late",
     };
     say(lang, id, &[])
 }

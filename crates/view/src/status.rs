@@ -8,6 +8,7 @@ use super::{DriftView, states, viewpoint};
 use crate::words::iso;
 use soloist_config::JobConfig;
 use soloist_domain::job::{NextWhat, RunPhase, State, Viewpoint, state};
+use soloist_domain::tick::next_tick;
 use soloist_domain::time::{Boot, StoreTime};
 use soloist_store::feed::Seen;
 use soloist_store::nodes::NodeRecord;
@@ -84,7 +85,7 @@ fn since(seen: &Seen, state: State) -> Option<StoreTime> {
         (None, _, State::BackingOff | State::GivenUp) => {
             record.last_exit.as_ref().map(|last| last.at)
         }
-        (None, _, State::Waiting | State::Resting) => record.free_since(),
+        (None, _, State::Waiting | State::Resting | State::Scheduled) => record.free_since(),
         _ => record.last_switch.as_ref().map(|last| last.at),
     }
 }
@@ -116,6 +117,15 @@ fn next(
         (state, &record.lease, &job.rotation)
     {
         return (format!("waits for its turn in {rotation}"), None);
+    }
+    if let (State::Scheduled | State::Late, Some(scheduled)) = (state, &job.schedule) {
+        let law = &scheduled.law;
+        let tick = match &record.clock {
+            Some(clock) => next_tick(clock, law),
+            None => law.ticks.after(view.now),
+        };
+        let said = if state == State::Late { "late" } else { "the next tick" };
+        return (said.to_owned(), tick.map(|tick| tick.starts));
     }
     let said = match (state, record.next) {
         (State::GivenUp, _) => {

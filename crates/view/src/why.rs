@@ -25,6 +25,7 @@ impl Scene<'_> {
             }
             (State::Waiting, None) => self.why_waiting(),
             (State::Resting, None) => self.why_resting(),
+            (State::Scheduled | State::Late, None) => self.why_scheduled(),
             (_, None) => return self.why_off(),
         };
         phrase(self.lang, id, &args)
@@ -190,6 +191,18 @@ impl Scene<'_> {
             }
             None => (self.by_runner("why-resting-due", "why-program-resting-due"), args),
         }
+    }
+
+    fn why_scheduled(&self) -> (&'static str, Args) {
+        let mut args = vec![("users", self.users())];
+        let Some(tick) = self.upcoming() else { return ("why-no-tick", args) };
+        args.push(("when", self.clock(tick.starts)));
+        if self.state == State::Late {
+            args.push(("ago", self.since(tick.starts)));
+            return (self.by_runner("why-late", "why-program-late"), args);
+        }
+        args.push(("left", self.until(tick.starts)));
+        (self.by_runner("why-scheduled", "why-program-scheduled"), args)
     }
 
     fn why_waiting(&self) -> (&'static str, Args) {

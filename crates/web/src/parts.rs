@@ -244,11 +244,13 @@ impl Summary {
         others: usize,
         lang: Language,
     ) -> Self {
-        const ORDER: [(Only, &str); 13] = [
+        const ORDER: [(Only, &str); 15] = [
             (Only::Trouble, "count-trouble"),
             (Only::State(State::Running), "count-running"),
             (Only::State(State::Starting), "count-starting"),
             (Only::State(State::Resting), "count-resting"),
+            (Only::State(State::Scheduled), "count-scheduled"),
+            (Only::State(State::Late), "count-late"),
             (Only::Looping, "count-crash-looping"),
             (Only::State(State::BackingOff), "count-backing-off"),
             (Only::State(State::GivenUp), "count-given-up"),

@@ -208,16 +208,18 @@ impl Sieve {
 }
 
 /// States in the order in which they are looked for.
-const RANKS: [State; 11] = [
+const RANKS: [State; 13] = [
     State::GivenUp,
     State::Unknown,
     State::BackingOff,
     State::FailingOver,
+    State::Late,
     State::Waiting,
     State::Stopping,
     State::Starting,
     State::Running,
     State::Resting,
+    State::Scheduled,
     State::Held,
     State::Off,
 ];
@@ -270,7 +272,14 @@ mod tests {
         assert!(needs[0] && !needs[needs.len() - 1]);
         assert!(needs.is_sorted_by(|one, two| one >= two), "{needs:?}");
         for (_, view) in &rows {
-            let calm = [State::Running, State::Resting, State::Off, State::Held, State::Stopping];
+            let calm = [
+                State::Running,
+                State::Resting,
+                State::Scheduled,
+                State::Off,
+                State::Held,
+                State::Stopping,
+            ];
             assert!(!(view.shown.needs && calm.contains(&view.state)), "{view:?}");
             let broken = view.state == State::GivenUp;
             assert!(view.shown.needs || !(broken || view.shown.looping), "{view:?}");

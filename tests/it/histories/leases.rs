@@ -385,11 +385,9 @@ impl Play {
                 })
                 .map(Said::Renewed)
             }
-            Act::Release(owner) => {
-                law.apply(None, at, boot, |job, _, now| {
-                    Ok((Said::Done, lease::release(job, owner, now)))
-                })
-            }
+            Act::Release(owner) => law.apply(None, at, boot, |job, _, now| {
+                Ok((Said::Done, lease::release(job, owner, now)))
+            }),
             Act::Start(started) => law
                 .apply(Some(&started.run), at, boot, |job, past, now| {
                     run::started(job, past, started, now)

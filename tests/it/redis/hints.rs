@@ -47,6 +47,7 @@ impl World {
             min_uptime: Duration::ZERO,
             takes_turns: false,
             external: false,
+            schedule: None,
         };
         let feed = Feed::start(connect(&server).await, vec![followed]).await;
         Self { store: connect(&server).await, feed, server, said }

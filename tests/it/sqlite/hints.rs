@@ -43,6 +43,7 @@ impl World {
             min_uptime: Duration::ZERO,
             takes_turns: false,
             external: false,
+            schedule: None,
         };
         let other = soloist::stores::connect(&url, &options).await.expect("it connects");
         let feed = Feed::start(other, vec![followed]).await;

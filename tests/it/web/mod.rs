@@ -235,6 +235,7 @@ impl Server {
                 min_uptime: job.backoff.min_uptime,
                 takes_turns: job.rotation.is_some(),
                 external: job.is_external(),
+                schedule: job.schedule.as_ref().map(|scheduled| scheduled.law.clone()),
             })
             .collect();
         let feed = Feed::start(store.clone(), followed).await;

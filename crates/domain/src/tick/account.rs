@@ -83,9 +83,9 @@ impl Books<'_> {
             if last.join(&entry, ticks) {
                 let joined = last.clone();
                 let wrote = self.writes.last_mut();
-                if let Some(Write::KeepTick { entry, .. }) = wrote.filter(|write| {
-                    matches!(write, Write::KeepTick { entry, .. } if **entry == before)
-                }) {
+                if let Some(Write::KeepTick { entry, .. }) = wrote.filter(
+                    |write| matches!(write, Write::KeepTick { entry, .. } if **entry == before),
+                ) {
                     **entry = joined;
                     return;
                 }
@@ -98,9 +98,11 @@ impl Books<'_> {
 
     /// Writes the entry of a tick that has one already, or a new one.
     pub(super) fn put(&mut self, entry: Entry, instead: Option<Entry>) {
-        let known = self.clock.recent.iter().position(|old| {
-            old.count == 1 && old.tick.name == entry.tick.name
-        });
+        let known = self
+            .clock
+            .recent
+            .iter()
+            .position(|old| old.count == 1 && old.tick.name == entry.tick.name);
         let instead = known.map(|at| self.clock.recent.remove(at)).or(instead);
         self.clock.attempts = self.clock.attempts.max(entry.attempt);
         self.clock.recent.push(entry.clone());
@@ -213,8 +215,11 @@ impl Books<'_> {
 
     /// Of those that wait behind the open one, `newest` takes the place.
     pub(super) fn only_newest_waits(&mut self, newest: &TickName) {
-        let gone: Vec<Pending> =
-            self.clock.pending.extract_if(.., |one| one.behind && one.tick.name != *newest).collect();
+        let gone: Vec<Pending> = self
+            .clock
+            .pending
+            .extract_if(.., |one| one.behind && one.tick.name != *newest)
+            .collect();
         for pending in gone {
             self.decide(pending, Outcome::Skipped, Why::Replaced { by: newest.clone() });
         }
@@ -234,7 +239,12 @@ impl Books<'_> {
     }
 
     /// The open tick has its entry. What became due until then met it.
-    pub(super) fn end_open(&mut self, at: StoreTime, outcome: Outcome, why: impl Into<Option<Why>>) {
+    pub(super) fn end_open(
+        &mut self,
+        at: StoreTime,
+        outcome: Outcome,
+        why: impl Into<Option<Why>>,
+    ) {
         let Some(open) = self.clock.open.as_mut().filter(|open| !open.is_over()) else { return };
         open.phase = Phase::Ended { at };
         let entry = open.entry(outcome, why.into(), Some(at));
@@ -322,7 +332,8 @@ impl Books<'_> {
 
     /// The holder of the open tick is gone, and nobody can say how far it came.
     pub(super) fn lose(&mut self, at: StoreTime, why: Why) {
-        let Some(open) = self.clock.open.as_mut().filter(|open| open.phase == Phase::Granted) else {
+        let Some(open) = self.clock.open.as_mut().filter(|open| open.phase == Phase::Granted)
+        else {
             return;
         };
         open.losses += 1;
@@ -353,7 +364,11 @@ impl Pending {
 }
 
 /// How the loss of a run is told whose end nobody reported.
-pub(super) fn gone(run: Option<&RunRecord>, open: &Open, lapsed: Option<&crate::name::NodeName>) -> Why {
+pub(super) fn gone(
+    run: Option<&RunRecord>,
+    open: &Open,
+    lapsed: Option<&crate::name::NodeName>,
+) -> Why {
     let run = run.filter(|run| run.token == open.token).map(|run| &run.node);
     let node = run.or(lapsed).cloned().unwrap_or_else(crate::name::NodeName::unknown);
     Why::Gone { node }

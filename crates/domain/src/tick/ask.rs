@@ -150,7 +150,8 @@ impl Books<'_> {
             ..whole.clone()
         };
         let after = ticks.after(tick.starts).filter(|after| after.starts <= whole.last().starts);
-        let right = after.map(|after| part(after, Some(whole.last().clone()), whole.count - left - 1));
+        let right =
+            after.map(|after| part(after, Some(whole.last().clone()), whole.count - left - 1));
         let left = before.map(|before| part(whole.tick.clone(), Some(before), left));
         let own = part(tick.clone(), None, 1);
         let mut instead = Some(Box::new(whole.clone()));

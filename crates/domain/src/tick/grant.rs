@@ -174,9 +174,9 @@ fn opened(
         attempt,
         token,
         by,
-        params,
         granted: now,
         late_ms: crate::time::millis(now.since(tick.starts)),
+        params: schedule.params.fill(&tick, &params),
         started: None,
         run: None,
         crashes: 0,
@@ -288,7 +288,8 @@ pub(crate) fn unused(record: &mut JobRecord, token: Token, now: StoreTime) {
 
 impl super::account::Books<'_> {
     fn unused(&mut self, now: StoreTime) {
-        let Some(open) = self.clock.open.as_mut().filter(|open| open.phase == Phase::Granted) else {
+        let Some(open) = self.clock.open.as_mut().filter(|open| open.phase == Phase::Granted)
+        else {
             return;
         };
         open.phase = Phase::Again { at: now, since: now, lost: true, why: Why::NotStarted };
@@ -306,6 +307,14 @@ impl super::account::Books<'_> {
 }
 
 impl Clock {
+    /// The token of a holder that is lost: its lease is over, and no end was reported.
+    #[must_use]
+    pub fn lost_from(&self, record: &JobRecord) -> Option<Token> {
+        let open = self.open().filter(|open| open.phase == Phase::Granted)?;
+        let held = record.lease.as_ref().is_some_and(|lease| lease.token == open.token);
+        (!held).then_some(open.token)
+    }
+
     /// The earliest instant at which something may be granted; `None`: nothing that is known comes.
     #[must_use]
     pub fn next_grant(&self, schedule: &Schedule, now: StoreTime) -> Option<StoreTime> {
@@ -339,4 +348,39 @@ impl Clock {
         let tick = (!off).then(|| schedule.ticks.after(self.accounted)).flatten();
         pending.chain(again).chain(tick.map(|tick| tick.starts)).min()
     }
+}
+
+/// What the clock of a job brings next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Upcoming {
+    /// A tick that starts then; it may have come already.
+    At(StoreTime),
+    /// The open tick is run again, not before this.
+    Retry(StoreTime),
+    /// No tick comes any more.
+    Never,
+    /// The newest tick that was granted lies ahead of the store's clock, and stands in the way.
+    Barred,
+}
+
+/// What `schedule` brings next for a job without a lease.
+#[must_use]
+pub fn upcoming(record: &JobRecord, schedule: &Schedule, now: StoreTime) -> Upcoming {
+    let Some(clock) = &record.clock else {
+        return schedule.ticks.after(now).map_or(Upcoming::Never, |tick| Upcoming::At(tick.starts));
+    };
+    if clock.is_ahead(now) {
+        return Upcoming::Barred;
+    }
+    if let Some(Open { phase: Phase::Again { at, lost, .. }, .. }) = clock.open() {
+        return if *lost { Upcoming::At(*at) } else { Upcoming::Retry(*at) };
+    }
+    next_tick(clock, schedule).map_or(Upcoming::Never, |tick| Upcoming::At(tick.starts))
+}
+
+/// The tick of the schedule that is to run next: one that waits, or the first that is to come.
+#[must_use]
+pub fn next_tick(clock: &Clock, schedule: &Schedule) -> Option<Tick> {
+    let waits = clock.pending.iter().find(|one| !one.behind).map(|one| one.tick.clone());
+    waits.or_else(|| schedule.ticks.after(clock.accounted))
 }

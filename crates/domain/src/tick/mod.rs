@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::account::shifted;
 pub use self::ask::Refused;
 pub(crate) use self::ask::{ask, reset, take_back};
+pub use self::grant::{Granted, Upcoming, granted, next_tick, settle, upcoming};
 pub(crate) use self::grant::{ended, grant, started, unused};
-pub use self::grant::{Granted, granted, settle};
 pub use self::record::{
     Asked, By, Clock, ENTRIES_KEPT, Entry, MOST_ASKED, Open, Outcome, Params, Pending, Phase,
     RECENT, Standing, Taken, Why,
@@ -42,6 +42,17 @@ impl TickName {
         let hour = before[time..].find('T').map_or(before.len(), |at| time + at);
         let end = before[hour..].find(['+', '-']).map_or(before.len(), |at| hour + at);
         (&before[..end], zone)
+    }
+
+    /// The instant in the name, as RFC 3339 with seconds; `None`: it has none.
+    #[must_use]
+    pub fn time(&self) -> Option<String> {
+        let (_, rest) = self.0.split_once('@')?;
+        let time = rest.split('[').next()?;
+        let hour = time.find('T')?;
+        let offset = time[hour..].find(['+', '-', 'Z']).map(|at| hour + at)?;
+        let seconds = if time[hour..offset].len() > "T02:30".len() { "" } else { ":00" };
+        Some(format!("{}{seconds}{}", &time[..offset], &time[offset..]))
     }
 
     /// Somebody asked for it; no clock did.
@@ -102,6 +113,12 @@ pub trait Ticks: fmt::Debug + Send + Sync {
 
     /// The newest tick that starts at `instant` or earlier.
     fn until(&self, instant: StoreTime) -> Option<Tick>;
+}
+
+/// What a run is told of the parameters of its job.
+pub trait Fill: fmt::Debug + Send + Sync {
+    /// The values for `tick`, from those that were given and the defaults.
+    fn fill(&self, tick: &Tick, given: &Params) -> Params;
 }
 
 #[cfg(test)]

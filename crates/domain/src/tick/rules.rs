@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Tick, Ticks};
+use super::{Fill, Tick, Ticks};
 use crate::time::StoreTime;
 
 /// A tick without a grant for so long is past its time, unless the lease is longer.
@@ -95,6 +95,8 @@ pub struct Schedule {
     pub rules: Rules,
     /// The same text is the same expressions.
     pub text: String,
+    /// The parameters of the job.
+    pub params: Arc<dyn Fill>,
 }
 
 impl PartialEq for Schedule {

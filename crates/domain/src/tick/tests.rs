@@ -37,6 +37,12 @@ impl Ticks for Each {
     }
 }
 
+impl Fill for Each {
+    fn fill(&self, _tick: &Tick, given: &Params) -> Params {
+        given.clone()
+    }
+}
+
 struct World {
     job: Job,
     schedule: Schedule,
@@ -51,7 +57,8 @@ struct World {
 impl World {
     fn new(every: i64, rules: Rules) -> Self {
         let ticks = std::sync::Arc::new(Each(every));
-        let schedule = Schedule { ticks, rules, text: "each".to_owned() };
+        let params = std::sync::Arc::new(Each(every));
+        let schedule = Schedule { ticks, rules, text: "each".to_owned(), params };
         let mut world = Self {
             job: Job::untouched(JobName::new("settle").expect("a name")),
             schedule,
@@ -98,7 +105,8 @@ impl World {
 
     fn settle(&mut self) {
         let now = self.at();
-        let writes = law::settle(&mut self.job, &Past::default(), &self.schedule, Duration::ZERO, now);
+        let writes =
+            law::settle(&mut self.job, &Past::default(), &self.schedule, Duration::ZERO, now);
         self.wrote(writes);
     }
 
@@ -354,7 +362,11 @@ fn a_run_that_off_or_hold_stops_has_failed() {
         let mut world = World::new(MINUTE, rules(|rules| rules.retries = 3));
         world.go(1.0);
         world.acquire().expect("due");
-        if hold { world.hold(true) } else { world.switch(false) }
+        if hold {
+            world.hold(true)
+        } else {
+            world.switch(false)
+        }
         assert!(!world.job.record.wanted());
         world.now += SECOND;
         world.end(RunEnd::Stopped, Then::Nothing);
@@ -440,7 +452,8 @@ struct Dice(u64);
 
 impl Dice {
     fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % sides
     }
 }

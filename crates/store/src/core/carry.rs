@@ -178,15 +178,13 @@ pub async fn write_job(engine: &dyn Engine, job: &JobTexts) -> Result<()> {
 /// [`StoreError::Unavailable`].
 pub async fn read_rows(records: &dyn Records, jobs: &[JobName]) -> Result<Vec<Write>> {
     let lists = LISTS.iter().map(|list| (*list).to_owned());
-    let of_jobs = jobs
-        .iter()
-        .flat_map(|job| {
-            [
-                super::timeline::spans_of(job),
-                super::timeline::wants_of(job),
-                super::ticks::ticks_of(job),
-            ]
-        });
+    let of_jobs = jobs.iter().flat_map(|job| {
+        [
+            super::timeline::spans_of(job),
+            super::timeline::wants_of(job),
+            super::ticks::ticks_of(job),
+        ]
+    });
     let lists: Vec<String> = lists.chain(of_jobs).collect();
     let looks: Vec<Look> = TABLES.iter().map(|table| Look::Rows((*table).to_owned())).collect();
     let mut writes = Vec::new();

@@ -104,9 +104,8 @@ impl TickBook for dyn Engine + '_ {
     }
 
     async fn take_back_run(&self, job: &JobName, tick: &TickName) -> Result<bool> {
-        let decided = decide(self, job, Kind::of(Way::Rest), |job, _| {
-            Ok(tick::take_back(job, tick))
-        });
+        let decided =
+            decide(self, job, Kind::of(Way::Rest), |job, _| Ok(tick::take_back(job, tick)));
         Ok(decided.await?.0)
     }
 
@@ -130,7 +129,11 @@ impl TickBook for dyn Engine + '_ {
             }
         }
         entries.sort_by(|one, other| {
-            other.tick.starts.cmp(&one.tick.starts).then_with(|| other.tick.name.0.cmp(&one.tick.name.0))
+            other
+                .tick
+                .starts
+                .cmp(&one.tick.starts)
+                .then_with(|| other.tick.name.0.cmp(&one.tick.name.0))
         });
         Ok(entries)
     }

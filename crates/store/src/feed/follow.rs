@@ -19,8 +19,9 @@ use crate::nodes::{NodeRecord, Nodes};
 use crate::{Result, Store};
 use soloist_domain::definition::Definitions;
 use soloist_domain::event::{EventKind, JobEvent};
-use soloist_domain::job::{State, state};
+use soloist_domain::job::{State, Viewpoint, state};
 use soloist_domain::name::{JobName, NodeName};
+use soloist_domain::tick;
 use soloist_domain::time::Boot;
 use soloist_process::clock;
 
@@ -412,7 +413,9 @@ impl Follower {
         let nodes = self.feed.nodes();
         let view =
             seen.viewpoint(clock::boot(), timing, *min_uptime, *takes_turns, *external, &nodes);
-        let word = state(&seen.record, &view);
+        let schedule = followed.schedule.as_ref();
+        let ticks = schedule.map(|schedule| tick::upcoming(&seen.record, schedule, view.now));
+        let word = state(&seen.record, &Viewpoint { ticks, ..view });
         self.said.insert(name.clone(), word);
         Some(word)
     }

@@ -165,7 +165,8 @@ impl Hub {
         let now = clock::boot();
         let slot = self.slot(job);
         let mut watch = lock(&slot.watch);
-        let well = matches!(word.0, State::Running | State::Starting | State::Resting);
+        let well =
+            matches!(word.0, State::Running | State::Starting | State::Resting | State::Scheduled);
         if seen.record.wanted() && !well {
             watch.wanted_since.get_or_insert(now);
         } else {

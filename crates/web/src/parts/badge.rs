@@ -51,9 +51,9 @@ fn colour(job: &JobView) -> &'static str {
     match job.state {
         _ if job.shown.needs => "#b3231f",
         State::Running => "#0b754a",
-        State::Resting => "#1f7280",
+        State::Resting | State::Scheduled => "#1f7280",
         State::Starting => "#1f66b8",
-        State::Waiting | State::FailingOver | State::BackingOff => "#8f5600",
+        State::Waiting | State::Late | State::FailingOver | State::BackingOff => "#8f5600",
         State::Held => "#6a3fb0",
         State::GivenUp => "#b3231f",
         State::Off | State::Stopping | State::Unknown => "#63666d",

@@ -22,6 +22,7 @@ impl Followed {
             min_uptime: Duration::from_millis(told.min_uptime_ms),
             takes_turns: told.rotation.is_some(),
             external: told.external,
+            schedule: None,
         })
     }
 }

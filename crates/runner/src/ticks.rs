@@ -1,0 +1,84 @@
+//! Has the store write what time alone decides of ticks: that one was missed, that a holder is lost, that a window is over.
+//!
+//! Whoever asks for a lease has it written, too. This is for jobs that nobody asks for: held, without a living node, or over until tomorrow.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use soloist_config::{Current, JobConfig};
+use soloist_domain::name::JobName;
+use soloist_domain::time::StoreTime;
+use soloist_process::clock;
+use soloist_store::Store;
+use soloist_store::feed::{Feed, Seen};
+use soloist_store::ticks::TickBook as _;
+
+/// How often it is looked what is due. An entry is written at most 5 s after it is certain.
+const EVERY: Duration = Duration::from_millis(500);
+/// Who is asked for a lease at that instant writes it anyway.
+const LEAVE_IT: Duration = Duration::from_secs(1);
+
+/// When a job is to be looked at next.
+struct Look {
+    /// Of the record that it was made of.
+    version: u64,
+    text: String,
+    at: Option<StoreTime>,
+}
+
+/// Looks until the runtime ends.
+pub async fn settle(store: Store, feed: Feed, config: Current) {
+    let mut looks: HashMap<JobName, Look> = HashMap::new();
+    let mut tick = tokio::time::interval(EVERY);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tick.tick().await;
+        if feed.trouble().is_some() {
+            continue;
+        }
+        let config = config.get();
+        looks.retain(|name, _| config.jobs.iter().any(|job| job.name == *name));
+        for job in config.jobs.iter().filter(|job| job.schedule.is_some()) {
+            let Some(seen) = feed.job(&job.name) else { continue };
+            if let Err(error) = look(&store, &mut looks, job, &seen).await {
+                tracing::debug!(job = %job.name, %error, "its ticks are not settled yet; it is tried again");
+                break;
+            }
+        }
+    }
+}
+
+async fn look(
+    store: &Store,
+    looks: &mut HashMap<JobName, Look>,
+    job: &JobConfig,
+    seen: &Seen,
+) -> soloist_store::Result<()> {
+    let Some(scheduled) = &job.schedule else { return Ok(()) };
+    if !seen.doubted_until.since(clock::boot()).is_zero() {
+        // A lease that the store forgot may be living: nothing is lost yet.
+        return Ok(());
+    }
+    let (record, law, now) = (&seen.record, &scheduled.law, seen.store_now(clock::boot()));
+    let known = looks.get(&job.name);
+    let known = known.filter(|look| look.version == record.version && look.text == law.text);
+    let at = match (known, &record.clock) {
+        (Some(look), _) => look.at,
+        // It is made known to the store once somebody wants it.
+        (None, None) => (!record.participants.is_empty()).then_some(now - LEAVE_IT),
+        (None, Some(clock)) if clock.text != law.text => Some(now - LEAVE_IT),
+        (None, Some(clock)) => {
+            let lost = clock.lost_from(record).map(|_| now - LEAVE_IT);
+            lost.or_else(|| clock.next_look(law, clock.accounted))
+        }
+    };
+    let due = at.is_some_and(|at| at + LEAVE_IT <= now);
+    let mut next = at;
+    if due {
+        store.settle_ticks(&job.name, law).await?;
+        next = record.clock.as_ref().and_then(|clock| clock.next_look(law, now));
+    }
+    let look = Look { version: record.version, text: law.text.clone(), at: next };
+    looks.insert(job.name.clone(), look);
+    Ok(())
+}
