@@ -25,10 +25,14 @@ enum Dialect {
     Quartz,
 }
 
-/// `text` in a message: short, on one line.
+/// `text` in a message: on one line.
+fn flat(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// What somebody wrote in a message: short, too.
 fn told(text: &str) -> String {
-    let mut told: String =
-        text.chars().take(120).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let mut told: String = flat(text).chars().take(120).collect();
     if text.chars().nth(120).is_some() {
         told.push_str("...");
     }
@@ -51,7 +55,7 @@ pub(crate) fn list(
         match expression(job, text, quartz) {
             Ok(cron) => read.push(cron),
             Err(why) => {
-                let text = format!("{}: {why}", told(text.trim()));
+                let text = format!("{}: {}", told(text.trim()), flat(&why));
                 wrong.push(Wrong { line: Some(line), text });
             }
         }
@@ -261,7 +265,7 @@ pub(crate) fn instants(texts: &[String], wrong: &mut Vec<Wrong>) -> Vec<i64> {
         match instant(text.trim()) {
             Ok(at) => instants.push(at),
             Err(why) => {
-                let text = format!("{}: {why}", told(text.trim()));
+                let text = format!("{}: {}", told(text.trim()), flat(&why));
                 wrong.push(Wrong { line: Some(line), text });
             }
         }
