@@ -112,6 +112,30 @@ fn clocks_that_jump_by_half_an_hour_at_midnight_or_over_a_day_are_known() {
     assert_eq!(before.name.0, "job@2011-12-29T12:00-10:00[Pacific/Apia]");
 }
 
+/// Casey went from +08:00 to +11:00 at 02:00: three hours are the longest gap, and no correction yet.
+#[test]
+fn a_jump_of_three_hours_is_a_gap() {
+    let casey = cron("30 3 * * *", "Antarctica/Casey");
+    let gap = casey.after(at("2009-10-17T12:00:00Z")).unwrap();
+    assert_eq!(gap.name.0, "job@2009-10-18T03:30+08:00[Antarctica/Casey]");
+    assert_eq!((gap.due, gap.note), (at("2009-10-17T18:00:00Z"), Some(Note::Gap)));
+}
+
+/// In Havana, 00:00 to 01:00 comes twice, and this expression has nothing later and nothing earlier on the calendar.
+#[test]
+fn the_last_civil_time_of_all_may_come_again() {
+    let last = quartz("0 30 */24 1 11 ? 2026", "America/Havana");
+    let all = between(&last, at("2020-01-01T00:00:00Z"), at("2030-01-01T00:00:00Z"));
+    let names: Vec<_> = all.iter().map(|tick| tick.name.0.as_str()).collect();
+    let expected = [
+        "job@2026-11-01T00:30-04:00[America/Havana]",
+        "job@2026-11-01T00:30-05:00[America/Havana][_fold=2]",
+    ];
+    assert_eq!(names, expected);
+    assert_eq!(last.until(at("2026-11-01T05:10:00Z")).as_ref(), Some(&all[0]));
+    assert_eq!(last.until(at("2026-11-01T04:29:59Z")), None);
+}
+
 #[test]
 fn day_or_weekday_must_match_but_a_star_in_front_wants_both() {
     let friday = cron("0 0 13 * 5", "UTC");
