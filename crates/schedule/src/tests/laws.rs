@@ -158,6 +158,8 @@ fn the_changes_of_a_zone_are_told_apart() {
     assert_eq!(hash("Europe/Berlin", 400), hash("Europe/Berlin", 400));
     assert_ne!(hash("Europe/Berlin", 400), hash("Europe/Paris", 400));
     assert_ne!(hash("Europe/Berlin", 400), hash("Europe/Berlin", 30), "two changes less");
+    let evening = cron("0 0 * * *", "Europe/Berlin").zone_changes(at("2026-01-15T22:00:00Z"), 400);
+    assert_eq!(hash("Europe/Berlin", 400), evening, "nodes ask at other times of the day");
     // The same picture a day later, while no change comes into view.
     let later = cron("0 0 * * *", "Europe/Berlin").zone_changes(at("2026-01-16T00:00:00Z"), 30);
     assert_eq!(hash("Europe/Berlin", 30), later);
@@ -290,21 +292,21 @@ fn how_long_a_step_takes() {
     ];
     for line in lines {
         for zone in ["Asia/Shanghai", "Europe/Berlin"] {
-            let start = soloist_clock();
+            let start = this_clock();
             let schedule = cron(line, zone);
             let read = start.elapsed();
             let from = at("2026-11-28T12:00:00Z");
-            let start = soloist_clock();
+            let start = this_clock();
             for step in 0..1_000 {
                 let _tick = schedule.after(StoreTime(from.0 + step * 61_000));
             }
             let after = start.elapsed() / 1_000;
-            let start = soloist_clock();
+            let start = this_clock();
             for step in 0..1_000 {
                 let _tick = schedule.until(StoreTime(from.0 + step * 61_000));
             }
             let until = start.elapsed() / 1_000;
-            let start = soloist_clock();
+            let start = this_clock();
             let shortest = schedule.shortest();
             let look = start.elapsed();
             println!(
@@ -315,6 +317,6 @@ fn how_long_a_step_takes() {
 }
 
 #[expect(clippy::disallowed_methods, reason = "measures this process only")]
-fn soloist_clock() -> std::time::Instant {
+fn this_clock() -> std::time::Instant {
     std::time::Instant::now()
 }

@@ -1,4 +1,4 @@
-//! The rows of `schedules.md` 3.1 and 3.2, as fixed expectations.
+//! What was found when crates for cron were compared, row by row: dialects, fixed times, gap and fold.
 
 use soloist_domain::tick::{Note, TickName};
 
