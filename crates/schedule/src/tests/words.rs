@@ -119,6 +119,11 @@ fn six_fields_without_a_dialect_are_refused_with_both_readings() {
         refused("0 0 9 ? * 2-6", false),
         "0 0 9 ? * 2-6: six fields can be read in two ways. Quartz reads \"at 09:00 on Monday to Friday\". Cron with a field for seconds reads \"at 09:00 on Tuesday to Saturday\". Write dialect = \"quartz\" for what Quartz reads, or the five fields 0 9 * * 2-6 for what cron reads"
     );
+    assert!(
+        refused("0 0 9 * * MON-FRI", false)
+            .contains("for seconds read \"at 09:00 on Monday to Friday\"")
+    );
+    assert!(refused("0 0 9 * * X", false).contains("has six"));
     assert!(refused("0 0 9 ? * 0-4", false).contains("Quartz reads nothing (0 is no weekday"));
     assert!(
         refused("0 15 10 ? * 6L 2027", false)
