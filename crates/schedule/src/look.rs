@@ -142,7 +142,7 @@ impl Schedule {
             for (line, cron) in lines.iter().enumerate() {
                 if walk::after(cron, zone, EARLIEST).is_none() {
                     let text = format!(
-                        "{} never comes: no such day and time exists; correct the day, the month or the year",
+                        "{}: this never comes, no such day and time exists: correct the day, the month or the year",
                         self.expressions[line]
                     );
                     wrong.push(Wrong { line: Some(line), text });

@@ -5,6 +5,7 @@ use std::path::Path;
 use jiff::tz::TimeZone;
 use soloist_domain::time::StoreTime;
 
+use crate::cron::DAY;
 use crate::{Schedule, Times, hash, walk};
 
 /// What is said about cron without a zone.
@@ -61,13 +62,13 @@ fn version_in(table: &Path) -> Option<String> {
 }
 
 impl Schedule {
-    /// A hash of what the clocks of its zone show at `from` and of each change in the next `days`: nodes whose tables
-    /// agree there have the same. Empty for intervals and instants, which no zone moves.
+    /// A hash of the offset of its zone at the begin of the day (UTC) of `from`, and of each change in the next `days`:
+    /// nodes whose tables agree there have the same. Empty for intervals and instants, which no zone moves.
     #[must_use]
     pub fn zone_changes(&self, from: StoreTime, days: u32) -> String {
         let Times::Cron { zone, name, .. } = &self.times else { return String::new() };
-        let from = walk::clamp(from.0.div_euclid(1_000));
-        let until = from + i64::from(days) * 86_400;
+        let from = walk::clamp(from.0.div_euclid(1_000)).div_euclid(DAY) * DAY;
+        let until = from + i64::from(days) * DAY;
         let mut segment = Some(walk::Segment::at(zone, from));
         let mut text = name.clone();
         while let Some(now) = segment.filter(|now| now.start.is_none_or(|start| start < until)) {

@@ -113,6 +113,9 @@ impl Reader<'_> {
         {
             return self.hashed(field, item, range, step);
         }
+        if body == "~" {
+            return Err("~: write H for a number made from the name of the job".to_owned());
+        }
         if body.contains('~') {
             return Err(format!(
                 "{item}: write H({}) for a number made from the name of the job",

@@ -25,10 +25,14 @@ enum Dialect {
     Quartz,
 }
 
-/// `text` in a message: short, on one line.
+/// `text` in a message: on one line.
+fn flat(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// What somebody wrote in a message: short, too.
 fn told(text: &str) -> String {
-    let mut told: String =
-        text.chars().take(120).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let mut told: String = flat(text).chars().take(120).collect();
     if text.chars().nth(120).is_some() {
         told.push_str("...");
     }
@@ -51,7 +55,7 @@ pub(crate) fn list(
         match expression(job, text, quartz) {
             Ok(cron) => read.push(cron),
             Err(why) => {
-                let text = format!("{}: {why}", told(text.trim()));
+                let text = format!("{}: {}", told(text.trim()), flat(&why));
                 wrong.push(Wrong { line: Some(line), text });
             }
         }
@@ -132,17 +136,29 @@ fn six(job: &JobName, fields: &[&str]) -> String {
     let plain: Vec<&str> =
         fields.iter().map(|field| if *field == "?" { "*" } else { *field }).collect();
     let unix = read(job, &plain, Dialect::UnixSeconds);
+    if let (Err(why), Err(_)) = (&quartz, &unix) {
+        return format!(
+            "an expression has five fields (minute, hour, day, month, weekday), this one has six. Six fields with dialect = \"quartz\" begin with the second, but this cannot be read so: {why}"
+        );
+    }
     let five = plain[1..].join(" ");
     let instead = match (&unix, plain[0]) {
         (Ok(_), "0") => format!(", or the five fields {five} for what cron reads"),
         (Ok(_), _) => " (five fields have no seconds)".to_owned(),
         _ => String::new(),
     };
-    format!(
-        "six fields can be read in two ways. {}{}Write dialect = \"quartz\" for what Quartz reads{instead}",
-        reading("Quartz reads", quartz),
-        reading("Cron with a field for seconds reads", unix),
-    )
+    let readings = match (&quartz, &unix) {
+        (Ok(one), Ok(other)) if words::cron(one, false) == words::cron(other, false) => reading(
+            "six fields need a dialect. Quartz and cron with a field for seconds read",
+            quartz,
+        ),
+        _ => format!(
+            "six fields can be read in two ways. {}{}",
+            reading("Quartz reads", quartz),
+            reading("Cron with a field for seconds reads", unix.clone())
+        ),
+    };
+    format!("{readings}Write dialect = \"quartz\" for what Quartz reads{instead}")
 }
 
 fn read(job: &JobName, fields: &[&str], dialect: Dialect) -> Result<Cron, String> {
@@ -261,7 +277,7 @@ pub(crate) fn instants(texts: &[String], wrong: &mut Vec<Wrong>) -> Vec<i64> {
         match instant(text.trim()) {
             Ok(at) => instants.push(at),
             Err(why) => {
-                let text = format!("{}: {why}", told(text.trim()));
+                let text = format!("{}: {}", told(text.trim()), flat(&why));
                 wrong.push(Wrong { line: Some(line), text });
             }
         }

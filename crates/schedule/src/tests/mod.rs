@@ -1,6 +1,9 @@
 //! Laws of schedules, and a second computation of them.
 
+mod laws;
 mod table;
+mod words;
+mod zones;
 
 use std::time::Duration;
 
@@ -45,7 +48,7 @@ fn names(schedule: &Schedule, from: &str, days: i64) -> Vec<String> {
     let from = at(from);
     let to = StoreTime(from.0 + days * 86_400_000);
     let short = |tick: &Tick| {
-        let name = tick.name.0.strip_prefix("job@").expect("the job").to_owned();
+        let name = tick.name.0.split_once('@').expect("a name").1;
         name.split('[').next().unwrap_or_default().to_owned()
     };
     between(schedule, from, to).iter().map(short).collect()
