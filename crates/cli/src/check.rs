@@ -3,6 +3,12 @@
 use super::Failure;
 use super::output::print;
 use soloist_config::Examination;
+use soloist_domain::time::StoreTime;
+use soloist_view::ticks::next_ticks;
+use soloist_view::words::Language;
+
+/// So many ticks of each job are printed.
+const NEXT: usize = 5;
 
 /// Prints what was found.
 pub(super) fn check(examined: Examination) -> Result<(), Failure> {
@@ -26,5 +32,18 @@ pub(super) fn check(examined: Examination) -> Result<(), Failure> {
             format!(", {}, {}", counted(rules, "alert"), counted(channels, "channel"))
         }
     };
-    print(&format!("{file}: {jobs}{alerts}, no problems"))
+    print(&format!("{file}: {jobs}{alerts}, no problems"))?;
+    let now = StoreTime(jiff::Timestamp::now().as_millisecond());
+    for job in &config.jobs {
+        let Some(scheduled) = &job.schedule else { continue };
+        let next = next_ticks(scheduled, now, NEXT, Language::En);
+        print(&format!("{}: {}", job.name, next.words))?;
+        for tick in &next.next {
+            print(&format!("  {}", super::ticks::line(tick)))?;
+        }
+        if next.next.is_empty() {
+            print("  no tick comes any more: nothing will run")?;
+        }
+    }
+    Ok(())
 }

@@ -35,6 +35,7 @@ mod store;
 mod switch;
 mod task_acts;
 mod tasks;
+mod ticks;
 mod tokens;
 mod turn;
 mod watch;
@@ -167,6 +168,13 @@ Exit code 0 when nothing is bad, else 1. Warnings do not count. A store out of r
     Logs(logs::LogsArgs),
     /// Show a job's history of runs, newest first
     Runs(RunsArgs),
+    /// Show when jobs with a schedule run next
+    Next(ticks::NextArgs),
+    /// Show what became of a job's ticks: those that ran, and those that did not, and why
+    Ticks(ticks::TicksArgs),
+    /// Run a job with a schedule once, now; or one of its ticks again, by its name
+    #[command(after_help = ticks::TRIGGER_HELP)]
+    Trigger(ticks::TriggerArgs),
     /// Show who did what, when, from where, why; write it to a file; check such a file
     #[command(after_help = audit::HELP)]
     Audit(AuditArgs),
@@ -686,6 +694,9 @@ async fn carry_out(command: Command, office: &Office) -> Result<(), Failure> {
         Command::Forget(args) => nodes::forget(office, &args).await,
         Command::Logs(args) => logs::logs(office, &args).await,
         Command::Runs(args) => look::runs(office, &args).await,
+        Command::Next(args) => ticks::next(office, &args).await,
+        Command::Ticks(args) => ticks::ticks(office, &args).await,
+        Command::Trigger(args) => ticks::trigger(office, &args).await,
         Command::Audit(args) => audit::audit(office, &args).await,
         Command::Alert(command) => alerts::act(office, command).await,
         Command::User(command) => accounts::act(office, command).await,

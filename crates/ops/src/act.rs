@@ -55,6 +55,9 @@ acts! {
     JobResume, "job.resume", "did-job-resume", "told-job-resume";
     JobMove, "job.move", "did-job-move", "told-job-move";
     JobDrill, "job.drill", "did-job-drill", "told-job-drill";
+    JobRun, "job.run", "did-job-run", "told-job-run";
+    JobRunTakenBack, "job.run.take_back", "did-job-run-taken-back", "told-job-run-taken-back";
+    JobTakenReset, "job.taken.reset", "did-job-taken-reset", "told-job-taken-reset";
     NodeDrain, "node.drain", "did-node-drain", "told-node-drain";
     NodeUndrain, "node.undrain", "did-node-undrain", "told-node-undrain";
     NodeForget, "node.forget", "did-node-forget", "told-node-forget";

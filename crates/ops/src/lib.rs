@@ -22,6 +22,7 @@ pub mod nodes;
 pub mod quota;
 pub mod rotations;
 pub mod sources;
+pub mod ticks;
 
 pub use act::Act;
 pub use actor::{Actor, Signature, operates, sees};

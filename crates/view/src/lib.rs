@@ -25,6 +25,7 @@ pub mod rotation;
 pub mod source;
 pub mod status;
 pub mod task;
+pub mod ticks;
 mod turn;
 pub mod undelivered;
 pub mod whole;
@@ -45,6 +46,7 @@ pub use records::{
     TimelineView, VitalsView,
 };
 pub use soloist_domain::time::millis;
+pub use ticks::ScheduleView;
 
 use crate::words::{Language, Piece, iso, phrase, plain, say};
 use soloist_config::JobConfig;
@@ -93,6 +95,9 @@ pub struct JobView {
     pub next: Option<NextView>,
     /// Evidence, consequence and next step in one paragraph.
     pub why: String,
+    /// When it runs; null for a continuous job.
+    #[serde(default)]
+    pub schedule: Option<ScheduleView>,
     /// Living nodes that define it otherwise than most living nodes do, or not at all.
     pub drift: Vec<DriftView>,
     /// What only pages show.
@@ -422,6 +427,11 @@ impl Scene<'_> {
             }),
             next: record.next.map(|next| NextView { what: next.what, at: iso(next.at) }),
             why: plain(&why),
+            schedule: self
+                .job
+                .schedule
+                .as_ref()
+                .map(|scheduled| ScheduleView::of(scheduled, record, self.now, self.lang)),
             drift: DriftView::of(&record.name, self.nodes),
             shown: Shown {
                 word: self.word(),

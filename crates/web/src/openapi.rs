@@ -22,6 +22,7 @@ use super::{Web, api, asyncapi, health, metrics, refusals, sse};
     paths(
         api::status::get, api::jobs::list, api::jobs::one, api::participation::put, api::hold::put, api::hold::delete,
         api::moves::post, api::drill::post, api::drill::get, api::runs::list, api::log::list, api::log::text, api::timeline::list,
+        api::ticks::next, api::ticks::list, api::ticks::post, api::ticks::delete, api::ticks::reset,
         api::nodes::list, api::nodes::drain, api::nodes::undrain, api::nodes::forget, api::leases::list, api::leases::post, api::leases::renew, api::leases::renew_all, api::leases::release,
         api::alerts::list, api::alerts::mute, api::alerts::test, api::audit::list,
         api::users::list, api::users::post, api::users::one, api::users::patch, api::users::delete,

@@ -20,6 +20,14 @@ const NO_SUCH: Refusal =
     ("404", "No such source, task, claim, rotation, type or turn; the detail says which.");
 const STAYS: Refusal =
     ("409", "The job is off or held, or the node cannot take it; the detail says which.");
+const NO_SCHEDULE: Refusal = (
+    "409",
+    "The job has no schedule on this node, or there is nothing to reset; the detail says which.",
+);
+const NO_RUN: Refusal = (
+    "409",
+    "The job is held or has no schedule, or that tick is open, not decided yet or done; the detail says which.",
+);
 const NO_DRILL: Refusal = ("409", "Not running, held, or nobody could take over.");
 const ALIVE: Refusal = ("409", "It is alive.");
 const OVER: Refusal =
@@ -82,6 +90,11 @@ const TABLE: &[(&str, &[Refusal], &[Refusal])] = &[
     ("get_log", QUERY, &[NO_JOB]),
     ("download_log", QUERY, &[NO_JOB]),
     ("get_timeline", QUERY, &[NO_JOB]),
+    ("next_ticks", QUERY, &[NO_JOB, NO_SCHEDULE]),
+    ("list_ticks", QUERY, &[NO_JOB]),
+    ("ask_run", BODY, &[NO_JOB, NO_RUN]),
+    ("take_back_run", PLAIN, &[NO_JOB]),
+    ("reset_taken", PLAIN, &[NO_JOB, NO_SCHEDULE]),
     ("list_nodes", PLAIN, &[]),
     ("drain_node", QUERY, &[NO_NODE]),
     ("undrain_node", PLAIN, &[NO_NODE]),

@@ -7,8 +7,10 @@ use super::{Office, Server, not_found_if};
 use soloist_config::JobConfig;
 use soloist_domain::job::{Exit, JobRecord, LeaseRecord, RunEnd, State};
 use soloist_domain::name::NodeName;
+use soloist_domain::tick::Outcome;
 use soloist_ops::drill::target;
 use soloist_ops::jobs;
+use soloist_ops::ticks::{self, RunAsk};
 use soloist_process::clock;
 use soloist_remote::{Call, address, part};
 use soloist_store::accounts::Accounts as _;
@@ -17,10 +19,12 @@ use soloist_store::jobs::Jobs as _;
 use soloist_store::journal::Journal as _;
 use soloist_store::leases::Leases as _;
 use soloist_store::nodes::Nodes as _;
+use soloist_store::ticks::TickBook as _;
 use soloist_view::drill::{DrillView, warning};
 use soloist_view::lists::{Held, Jobs, Runs};
 use soloist_view::people::display_names;
 use soloist_view::status::{Status, StatusRow};
+use soloist_view::ticks::{NextTicks, TickList, all_ticks, next_ticks, page};
 use soloist_view::words::Language;
 use soloist_view::{HeldLeaseView, JobView, RunExit, RunView};
 
@@ -54,6 +58,11 @@ pub(crate) struct TakeOver {
     pub(crate) crashed: Option<RunView>,
     /// The newest drill.
     pub(crate) drill: Option<DrillView>,
+}
+
+#[derive(Deserialize)]
+struct AskedRun {
+    tick: String,
 }
 
 #[derive(Deserialize)]
@@ -366,6 +375,80 @@ impl Office {
                     all.extend(runs);
                 }
                 Ok(all)
+            }
+        }
+    }
+
+    /// The next ticks.
+    pub(crate) async fn next_ticks(&self, name: &str, count: usize) -> Result<NextTicks, Failure> {
+        match self {
+            Self::Store(context) => {
+                let job = context.job(name)?;
+                let scheduled = ticks::schedule(job)?;
+                let now = context.store.snapshot(std::slice::from_ref(&job.name)).await?.at;
+                Ok(next_ticks(scheduled, now, count, Language::En))
+            }
+            Self::Server(server) => server.get(at(name, &format!("/next?count={count}"))).await,
+        }
+    }
+
+    /// What became of ticks.
+    pub(crate) async fn ticks(
+        &self,
+        name: &str,
+        limit: usize,
+        outcome: Option<&str>,
+    ) -> Result<TickList, Failure> {
+        match self {
+            Self::Store(context) => {
+                let job = context.job(name)?;
+                let word = outcome
+                    .map(|word| {
+                        Outcome::ALL.into_iter().find(|one| one.as_str() == word).ok_or_else(|| {
+                            let all = Outcome::ALL.map(Outcome::as_str).join(", ");
+                            Failure::Usage(format!("--outcome: {word:?} is none of {all}"))
+                        })
+                    })
+                    .transpose()?;
+                let entries = context.store.ticks(&job.name).await?;
+                let snapshot = context.store.snapshot(std::slice::from_ref(&job.name)).await?;
+                let untouched = || JobRecord::untouched(job.name.clone());
+                let record = snapshot.jobs.into_iter().next().unwrap_or_else(untouched);
+                let all = all_ticks(entries, job.schedule.as_ref(), &record, snapshot.at);
+                Ok(page(&all, limit, None, word))
+            }
+            Self::Server(server) => {
+                let limit = limit.to_string();
+                let query = [("limit", Some(limit)), ("outcome", outcome.map(ToOwned::to_owned))];
+                server.get(address(&at(name, "/ticks"), &query)).await
+            }
+        }
+    }
+
+    /// Asks for a run now; the name of its tick.
+    pub(crate) async fn trigger(
+        &self,
+        name: &str,
+        user: Option<&str>,
+        ask: &RunAsk,
+    ) -> Result<String, Failure> {
+        match self {
+            Self::Store(context) => {
+                let job = context.job(name)?;
+                let actor = context.operator(user).await?;
+                Ok(ticks::ask_run(&context.store, &actor, job, ask).await?.0)
+            }
+            Self::Server(server) => {
+                server.is_own(user).await?;
+                let RunAsk { params, reason, request, tick } = ask;
+                let body = json!({
+                    "params": params, "reason": reason, "request_id": request, "tick": tick,
+                });
+                let asked: AskedRun = server
+                    .client
+                    .ask(Call::post(at(name, "/runs")).with(&body).repeatable())
+                    .await?;
+                Ok(asked.tick)
             }
         }
     }

@@ -17,12 +17,14 @@ use soloist_domain::handover::is_for_another;
 use soloist_domain::job::{JobRecord, Move, NextWhat};
 use soloist_domain::lease::Token;
 use soloist_domain::name::{JobName, NodeName, Owner, RunId, Waiter};
+use soloist_domain::tick::Granted;
 use soloist_domain::time::{Began, StoreTime};
 use soloist_process::clock;
 use soloist_store::jobs::Jobs as _;
 use soloist_store::journal::{Journal as _, Started};
 use soloist_store::leases::{Acquire, Acquired, Condition, Leases as _};
 use soloist_store::line::{Lines as _, Place};
+use soloist_store::ticks::TickBook as _;
 use soloist_store::{Result as Stored, Store};
 
 /// A place is kept for so long after its program last asked.
@@ -79,8 +81,8 @@ pub struct Step {
 
 /// What the store answered.
 pub enum Said {
-    /// The lease is granted.
-    Granted(Token),
+    /// The lease is granted; of a job with a schedule for this tick.
+    Granted(Token, Option<Box<Granted>>),
     /// It is not.
     Refused {
         /// Another holder has it, or it cannot be granted.
@@ -93,7 +95,7 @@ pub enum Said {
 /// Why a lease was not granted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// `not_wanted`, `busy`, `resting`, `backing_off`, `given_up`, `held`, `reserved`, `recovery`.
+    /// `not_wanted`, `busy`, `not_due`, `resting`, `backing_off`, `given_up`, `held`, `reserved`, `recovery`.
     pub reason: &'static str,
     /// Who has it.
     pub holder: Option<NodeName>,
@@ -109,6 +111,8 @@ pub enum Answer {
         secret: Secret,
         /// Of a job: the run that began.
         run: Option<RunId>,
+        /// Of a job with a schedule: the tick.
+        tick: Option<Box<Granted>>,
         /// Delivers it, or gives it back.
         hand: Hand,
     },
@@ -131,7 +135,7 @@ impl Errand for Wish {
     }
 
     fn granted(answer: &Said) -> Option<Token> {
-        if let Said::Granted(token) = answer { Some(*token) } else { None }
+        if let Said::Granted(token, _) = answer { Some(*token) } else { None }
     }
 
     async fn give_back(&self, _: &Store, grant: &Token) -> Stored<()> {
@@ -150,14 +154,18 @@ impl Step {
     async fn carry_out(self, store: &Store) -> Stored<Said> {
         let (terms, own) = (&self.ask.terms, self.ask.owner());
         let before = if self.called { None } else { self.before(store, &own).await? };
-        let why = match before {
+        let (why, tick) = match before {
             Some(first) => {
                 let seen = store.snapshot(std::slice::from_ref(&terms.name)).await?;
                 match seen.jobs.into_iter().next().and_then(|record| record.lease) {
                     // Its first answer was lost.
                     Some(lease) if lease.owner == own => self.acquire(store, &own).await?,
-                    Some(lease) => Acquired::Busy { node: lease.node, remaining: lease.expires_in },
-                    None => Acquired::Busy { node: first.holder, remaining: Duration::ZERO },
+                    Some(lease) => {
+                        (Acquired::Busy { node: lease.node, remaining: lease.expires_in }, None)
+                    }
+                    None => {
+                        (Acquired::Busy { node: first.holder, remaining: Duration::ZERO }, None)
+                    }
                 }
             }
             None => self.acquire(store, &own).await?,
@@ -174,7 +182,7 @@ impl Step {
             // A place that is left late is passed over; a run that could not be shown is shown by the same request.
             drop(left);
             began?;
-            return Ok(Said::Granted(token));
+            return Ok(Said::Granted(token, tick));
         }
         if let Some((waiter, lasting)) = &self.waits
             && !self.placed
@@ -195,10 +203,14 @@ impl Step {
         Ok(first.filter(|place| place.owner != *own).cloned())
     }
 
-    async fn acquire(&self, store: &Store, own: &Owner) -> Stored<Acquired> {
+    async fn acquire(
+        &self,
+        store: &Store,
+        own: &Owner,
+    ) -> Stored<(Acquired, Option<Box<Granted>>)> {
         let Ask { terms, holder, .. } = &*self.ask;
         if let Some(wait) = self.desk.sightings().kept_back(&terms.name, clock::boot()) {
-            return Ok(Acquired::Quarantined { wait });
+            return Ok((Acquired::Quarantined { wait }, None));
         }
         let condition = if terms.job.is_some() { Condition::Wanted } else { Condition::None };
         let acquire = Acquire {
@@ -209,7 +221,15 @@ impl Step {
             condition,
             seen: self.desk.highest(&terms.name),
         };
-        store.acquire(&acquire).await
+        let Some(scheduled) = terms.job.as_ref().and_then(|job| job.schedule.as_ref()) else {
+            return Ok((store.acquire(&acquire).await?, None));
+        };
+        let taken = self.desk.seen(&terms.name).and_then(|seen| {
+            let clock = seen.record.clock.as_ref()?;
+            clock.taken.clone()
+        });
+        let answer = store.acquire_tick(&acquire, &scheduled.law, taken.as_ref()).await?;
+        Ok((answer.0, answer.1.map(Box::new)))
     }
 
     /// A grant of a job's lease is a run.
@@ -274,11 +294,11 @@ impl LeaseDesk {
             let said = asking.call(step).await?;
             drop(arrival.take());
             let (why, behind) = match said {
-                Said::Granted(token) => {
+                Said::Granted(token, tick) => {
                     let secret =
                         Secret::new(token, ask.terms.timing.ttl, ask.terms.kind(), &ask.seal);
                     let run = ask.terms.job.as_ref().map(|_| secret.run(name));
-                    return Ok(Answer::Granted { secret, run, hand: asking.into_hand() });
+                    return Ok(Answer::Granted { secret, run, tick, hand: asking.into_hand() });
                 }
                 Said::Refused { why, behind } => (why, behind),
             };
@@ -315,8 +335,10 @@ impl LeaseDesk {
 fn barred(record: &JobRecord) -> &'static str {
     if record.hold.is_some() {
         "held"
-    } else if record.participants.is_empty() {
+    } else if !record.wanted() {
         "not_wanted"
+    } else if record.clock.is_some() {
+        "not_due"
     } else if record.given_up {
         "given_up"
     } else if record.next.is_some_and(|next| next.what == NextWhat::Retry) {

@@ -101,11 +101,16 @@ pub fn ask(
     entry: Option<&Entry>,
     now: Now,
 ) -> (Result<TickName, Refused>, Vec<Write>) {
-    let before = job.record.clock.clone();
+    let before = job.record.clone();
     let lapsed = job.lapsed.as_ref().map(|lease| lease.node.clone());
     let mut writes = tick::settle(&mut job.record, schedule, None, lapsed.as_ref(), now.at);
     let answer = tick::ask(&mut job.record, schedule, asked, entry, now.at);
-    publish(job, before.as_deref(), &mut writes);
+    if answer.is_err() {
+        // Nothing is written: the act would be noted that was refused.
+        job.record = before;
+        return (answer, Vec::new());
+    }
+    publish(job, before.clock.as_deref(), &mut writes);
     (answer, writes)
 }
 

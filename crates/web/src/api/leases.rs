@@ -22,6 +22,7 @@ use soloist_store::journal::{NewLine, Stream};
 use soloist_store::leases::Leases as _;
 use soloist_view::HeldLeaseView;
 use soloist_view::lists::Held;
+use soloist_view::words::iso;
 use soloist_view::{mended, whole};
 
 /// Most lines in one renewal.
@@ -108,6 +109,26 @@ pub struct GrantedLease {
     pub expires_in_ms: u64,
     /// How often to renew.
     pub renew_every_ms: u64,
+    /// Of a job with a schedule: the tick that it was granted for.
+    #[serde(flatten)]
+    #[schema(value_type = Option<GrantedTick>)]
+    pub tick: Option<GrantedTick>,
+}
+
+/// The tick that a lease was granted for.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct GrantedTick {
+    /// Its name: an idempotency key for what the work writes.
+    #[schema(example = "settle@2026-11-27T02:30+08:00[Asia/Shanghai]")]
+    pub tick: String,
+    /// When the schedule said.
+    pub due: String,
+    /// Counts the grants of it.
+    pub attempt: u32,
+    /// How long after its start this was granted.
+    pub late_ms: u64,
+    /// Parameters of the job.
+    pub params: soloist_domain::tick::Params,
 }
 
 /// No lease now.
@@ -116,7 +137,7 @@ pub struct NoLease {
     /// Its name.
     #[schema(example = "outbound")]
     pub name: String,
-    /// `not_wanted`, `busy`, `resting`, `backing_off`, `given_up`, `held`, `reserved` (a move keeps it for another) or `recovery` (the store
+    /// `not_wanted`, `busy`, `not_due` (the next tick is yet to come), `resting`, `backing_off`, `given_up`, `held`, `reserved` (a move keeps it for another) or `recovery` (the store
     /// may have forgotten a lease that is still held).
     #[schema(example = "busy")]
     pub reason: &'static str,
@@ -228,7 +249,7 @@ pub async fn post(
     let seal = leases::seal(&account, &text);
     let (name, timing) = (terms.name.to_string(), terms.timing);
     let said = match web.leases.take(Ask { terms, holder, seal }, wait).await? {
-        leases::Answer::Granted { secret, run, hand } => {
+        leases::Answer::Granted { secret, run, tick, hand } => {
             let granted = GrantedLease {
                 name,
                 token: secret.token.0,
@@ -237,6 +258,13 @@ pub async fn post(
                 ttl_ms: ms(timing.ttl),
                 expires_in_ms: ms(timing.ttl),
                 renew_every_ms: ms(timing.renew_every),
+                tick: tick.map(|granted| GrantedTick {
+                    tick: granted.tick.name.0,
+                    due: iso(granted.tick.due),
+                    attempt: granted.attempt,
+                    late_ms: granted.late_ms,
+                    params: granted.params,
+                }),
             };
             return Ok(handed(&LeaseAnswer::Granted(granted), Some(hand)));
         }

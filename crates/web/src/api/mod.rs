@@ -25,6 +25,7 @@ pub mod sessions;
 pub mod sources;
 pub mod status;
 pub mod tasks;
+pub mod ticks;
 pub mod timeline;
 pub mod tokens;
 pub mod turns;
