@@ -537,6 +537,7 @@ impl World {
             record.lease = None;
         }
         let view = Viewpoint {
+            ticks: None,
             now: at.at,
             age: Duration::ZERO,
             stale_after: TIMING.ttl + Duration::from_millis(500),

@@ -115,6 +115,7 @@ pub(crate) fn job(name: &str) -> JobConfig {
     let timing = Timing::from_ttl(Duration::from_secs(5)).unwrap();
     let second = Duration::from_secs(1);
     JobConfig {
+        schedule: None,
         name: JobName::new(name).unwrap(),
         title: Title { en: "Outbound shipping".to_owned(), zh: "出库任务".to_owned() },
         runner: Runner::Soloist,
