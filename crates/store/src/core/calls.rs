@@ -6,15 +6,18 @@ use async_trait::async_trait;
 use futures_util::future::try_join_all;
 
 use super::record::{self, Case, kept_text};
-use super::{About, Kind, decide, entry};
-use super::{audit, log};
+use super::{About, Kind, decide, decide_unlisted, entry};
+use super::{audit, line, log};
 use crate::engine::{Engine, Keep, Part, StoredLease, Unsafe, Way};
 use crate::jobs::{Jobs, Snapshot};
 use crate::journal::{
     AuditEntry, AuditFilter, AuditPage, Ended, Journal, LogFilter, LogFrom, LogLine, LogPage,
     Output, RunEntry, Started,
 };
-use crate::leases::{Acquire, Acquired, Condition, HeldLease, Leases, Observed, Renewal, Renewed};
+use crate::leases::{
+    Acquire, Acquired, Condition, HeldLease, Leases, Observed, Released, Renewal, Renewed,
+};
+use crate::records::{Found, Look};
 use crate::{Result, StoreError};
 use soloist_domain::job::LeaseRecord;
 use soloist_domain::lease::Token;
@@ -26,34 +29,19 @@ use soloist_process::sabotage::{Bug, planted};
 #[async_trait]
 impl Leases for dyn Engine + '_ {
     async fn acquire(&self, ask: &Acquire) -> Result<Acquired> {
-        let reach = reach(&ask.owner, ask.ttl);
-        let kind = Kind { grant: Some(ask.ttl), reach, ..Kind::of(Way::Grant) };
-        let (acquired, unsafe_grant) = decide(self, &ask.job, kind, |job, look| {
-            if planted(Bug::TokenForgotten) {
-                let now = Now { at: StoreTime(0), ..look.now };
-                let ask = Acquire { seen: Token(0), condition: Condition::None, ..ask.clone() };
-                return Ok(lease::acquire(job, look.past, &ask, look.quarantine, now));
-            }
-            Ok(lease::acquire(job, look.past, ask, look.quarantine, look.now))
+        acquire(self, ask, None).await?.ok_or_else(|| {
+            StoreError::Corrupt(format!("{}: a line that nobody asked about", ask.job))
         })
-        .await?;
-        match unsafe_grant {
-            None if acquired == Acquired::Exhausted => Err(StoreError::Corrupt(format!(
-                "{}: its newest token is the largest that there is ({}), so no newer one can be granted: give the job or lease another name",
-                ask.job,
-                Token::LARGEST
-            ))),
-            None => Ok(acquired),
-            // Nothing runs under it yet. Should giving it back fail, the caller asks again as the same owner, or it runs out.
-            Some(Unsafe::Unconfirmed(why)) => {
-                self.release(&ask.job, &ask.owner).await?;
-                Err(why)
-            }
-            Some(Unsafe::Jumped) => {
-                self.release(&ask.job, &ask.owner).await?;
-                let reading = self.read(std::slice::from_ref(&ask.job), Way::Grant).await?;
-                Ok(Acquired::Quarantined { wait: reading.quarantine.max(reach) })
-            }
+    }
+
+    async fn acquire_if_no_line(&self, ask: &Acquire) -> Result<Option<Acquired>> {
+        let line = line::list(&ask.job);
+        if self.sees_lists() {
+            return acquire(self, ask, Some(&line)).await;
+        }
+        match self.look(&[Look::First(line, 1)]).await?.found.as_slice() {
+            [Found::Entries(first)] if first.is_empty() => self.acquire(ask).await.map(Some),
+            _ => Ok(None),
         }
     }
 
@@ -79,6 +67,13 @@ impl Leases for dyn Engine + '_ {
     async fn release(&self, job: &JobName, owner: &Owner) -> Result<()> {
         let kind = Kind::of(Way::Lease);
         decide(self, job, kind, |job, _| Ok(((), lease::release(job, owner)))).await.map(drop)
+    }
+
+    async fn release_under(&self, job: &JobName, owner: &Owner, token: Token) -> Result<Released> {
+        let kind = Kind::of(Way::Lease);
+        let decided =
+            decide(self, job, kind, |job, _| Ok(lease::release_under(job, owner, token))).await;
+        Ok(decided?.0)
     }
 
     async fn observe(&self, jobs: &[JobName]) -> Result<Vec<Observed>> {
@@ -283,6 +278,44 @@ impl Journal for dyn Engine + '_ {
         limit: usize,
     ) -> Result<Vec<AuditEntry>> {
         audit::newest(self, target, before, limit).await
+    }
+}
+
+/// Takes a lease; `None` if something stands in the list `unlisted`.
+async fn acquire(
+    engine: &dyn Engine,
+    ask: &Acquire,
+    unlisted: Option<&str>,
+) -> Result<Option<Acquired>> {
+    let reach = reach(&ask.owner, ask.ttl);
+    let kind = Kind { grant: Some(ask.ttl), reach, unlisted, ..Kind::of(Way::Grant) };
+    let decided = decide_unlisted(engine, &ask.job, kind, |job, look| {
+        if planted(Bug::TokenForgotten) {
+            let now = Now { at: StoreTime(0), ..look.now };
+            let ask = Acquire { seen: Token(0), condition: Condition::None, ..ask.clone() };
+            return Ok(lease::acquire(job, look.past, &ask, look.quarantine, now));
+        }
+        Ok(lease::acquire(job, look.past, ask, look.quarantine, look.now))
+    })
+    .await?;
+    let Some((acquired, unsafe_grant)) = decided else { return Ok(None) };
+    match unsafe_grant {
+        None if acquired == Acquired::Exhausted => Err(StoreError::Corrupt(format!(
+            "{}: its newest token is the largest that there is ({}), so no newer one can be granted: give the job or lease another name",
+            ask.job,
+            Token::LARGEST
+        ))),
+        None => Ok(Some(acquired)),
+        // Nothing runs under it yet. Should giving it back fail, the caller asks again as the same owner, or it runs out.
+        Some(Unsafe::Unconfirmed(why)) => {
+            engine.release(&ask.job, &ask.owner).await?;
+            Err(why)
+        }
+        Some(Unsafe::Jumped) => {
+            engine.release(&ask.job, &ask.owner).await?;
+            let reading = engine.read(std::slice::from_ref(&ask.job), Way::Grant).await?;
+            Ok(Some(Acquired::Quarantined { wait: reading.quarantine.max(reach) }))
+        }
     }
 }
 
