@@ -105,3 +105,14 @@ pub enum Renewed {
     /// Not yours any more: kill now.
     Lost,
 }
+
+/// How a lease was given back by who knows its token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Released {
+    /// The lease is free from now on.
+    Yes,
+    /// Nobody has it, and nothing was changed: it was given back before, ran out, or was never granted.
+    Nothing,
+    /// The lease is another's: nothing was changed.
+    Another,
+}

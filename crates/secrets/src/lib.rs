@@ -256,12 +256,8 @@ pub fn sha256_hex(text: &str) -> String {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, byte| {
-        // Writing to a String cannot fail.
-        write!(out, "{byte:02x}").ok();
-        out
-    })
+    let digit = |four: u8| char::from_digit(four.into(), 16).unwrap_or_default();
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 /// A new API token: the secret (`sol_...`, shown once), the hash that is stored, and its short public id.

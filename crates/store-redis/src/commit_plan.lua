@@ -2,7 +2,8 @@
 -- KEYS one or more of the plan's, which route it on a cluster; all of a plan have one hash tag.
 -- ARGV[last] plan  MessagePack: { checks, writes }, each of the instructions below. Instants: milliseconds, tokens as text.
 -- Returns guard, '1' and the instant of the commit in microseconds, or '0', that instant, and for each record or lease that was
--- checked its text (false when there is none) and the milliseconds that are left of it.
+-- checked its text (false when there is none) and the milliseconds that are left of it; '2' and that instant when all holds but that a
+-- list is empty.
 -- Why: rules are decided by the caller, and hold because nothing that they looked at has changed. This script knows none of
 -- them. It adds only what the caller cannot know: the instant, and whether the store may be believed. Checks come first and
 -- only read, because Redis takes nothing back.
@@ -20,6 +21,8 @@ for _, c in ipairs(plan[1]) do
   elseif what == 'within' then                  -- from, before: the instant
     local now = math.floor(micros / 1000)
     holds = c[2] <= now and now < c[3]
+  elseif what == 'unlisted' then                -- key of a list, checked last: nothing stands in it
+    if call('EXISTS', c[2]) == 1 then return { guard, '2', at } end
   else                                          -- 'calm': leases that the store forgot have run out
     holds = quarantine == 0
   end

@@ -43,6 +43,7 @@ enum Check<'a> {
     Is(&'static str, &'a str, &'a str),
     Within(&'static str, i64, i64),
     Calm((&'static str,)),
+    Unlisted(&'static str, String),
 }
 
 /// A write of a plan.
@@ -111,6 +112,9 @@ impl Engine for RedisStore {
         if change.calm {
             checks.push(Check::Calm(("calm",)));
         }
+        if let Some(list) = change.unlisted {
+            checks.push(Check::Unlisted("unlisted", keys.global(list)));
+        }
         let texts = Texts::of(&change.beside);
         let told = core::members(change.tell);
         let mut writes = texts.writes(&runs, &log);
@@ -141,6 +145,9 @@ impl Engine for RedisStore {
             parsed(&record, values.next().unwrap_or(Value::Nil))?,
             parsed(&record, values.next().unwrap_or(Value::Nil))?,
         );
+        if done == "2" {
+            return Ok(Commit::Listed);
+        }
         if done != "1" {
             let newest: (Option<String>, i64, Option<String>, i64) =
                 parsed(&record, Value::Array(values.collect()))?;
@@ -163,6 +170,10 @@ impl Engine for RedisStore {
             _ => None,
         };
         Ok(Commit::Done { head, unsafe_grant })
+    }
+
+    fn sees_lists(&self) -> bool {
+        !self.is_sharded()
     }
 
     async fn keep(&self, leases: &[Keep<'_>]) -> Result<Vec<Option<Duration>>> {

@@ -127,7 +127,7 @@ pub struct RedisStore {
 
 struct Shared {
     keys: Keys,
-    /// Leases have a connection of their own: a long page of log must not hold a renewal up.
+    /// Leases have connections of their own: a long page of log must not hold a renewal up.
     leases: Lane,
     /// So have requests for new ones: WAIT blocks its connection, and must not hold a renewal up either.
     grants: Lane,
@@ -490,14 +490,15 @@ impl Shared {
             Place::Server(route) => Lane::one(Arc::clone(route), options.timeout),
             Place::Cluster(cluster) => Lane::each(Arc::clone(cluster), options.timeout),
         };
+        let near = || match &place {
+            Place::Server(route) => Lane::near(Arc::clone(route), options.timeout),
+            Place::Cluster(_) => lane(),
+        };
         Ok(Self {
             keys: Keys::new(&options.prefix, on_a_cluster),
-            leases: lane(),
-            grants: lane(),
-            dispatch: match &place {
-                Place::Server(route) => Lane::near(Arc::clone(route), options.timeout),
-                Place::Cluster(_) => lane(),
-            },
+            leases: near(),
+            grants: near(),
+            dispatch: near(),
             exchanges: Exchanges::default(),
             rest: lane(),
             memories: Mutex::default(),

@@ -231,7 +231,7 @@ impl Coordinated {
         let committed = self.records.commit(&change).await?;
         match committed {
             Commit::Done { .. } if !program => half.finish().await?,
-            Commit::Done { .. } | Commit::Refused { .. } => half.undo().await?,
+            Commit::Done { .. } | Commit::Refused { .. } | Commit::Listed => half.undo().await?,
         }
         Ok(committed)
     }

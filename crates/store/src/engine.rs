@@ -127,6 +127,8 @@ pub struct Change<'a> {
     pub reach: Duration,
     /// Refused while the store may have forgotten leases.
     pub calm: bool,
+    /// [`Commit::Listed`] while anything stands in this list of [`Records`]; only where [`Engine::sees_lists`].
+    pub unlisted: Option<&'a str>,
     /// The version and the body of the record as it shall be; `None`: it stays as it is.
     pub record: Option<(u64, &'a str)>,
     pub lease_write: LeaseWrite,
@@ -155,6 +157,8 @@ pub enum Commit {
         /// As in [`super::jobs::Snapshot`].
         quarantine: Duration,
     },
+    /// Nothing is written, and that alone is why: [`Change::unlisted`] is not empty.
+    Listed,
 }
 
 /// Why a lease that was granted cannot be relied on.
@@ -220,6 +224,12 @@ pub trait Engine: Records + Events {
 
     /// Carries a change out, if its conditions hold.
     async fn commit(&self, change: &Change<'_>) -> Result<Commit>;
+
+    /// Whether one commit sees leases and lists alike. Not on a cluster, where they lie with different masters. Not on a server that speaks SQL: a
+    /// grant would lock the list against those who join it.
+    fn sees_lists(&self) -> bool {
+        false
+    }
 
     /// Keeps leases, each by itself; for each what was left of it, or `None` when its text begins otherwise, or when there is
     /// no record beside it.

@@ -5,8 +5,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::Result;
-pub use soloist_domain::grant::{Acquire, Acquired, Condition, Renewal, Renewed};
+pub use soloist_domain::grant::{Acquire, Acquired, Condition, Released, Renewal, Renewed};
 use soloist_domain::job::LeaseRecord;
+use soloist_domain::lease::Token;
 use soloist_domain::name::{JobName, Owner};
 
 /// One job's lease and version, cheaply.
@@ -40,6 +41,12 @@ pub trait Leases {
     /// [`super::StoreError::Unavailable`]: unknown; ask again with the same owner.
     async fn acquire(&self, ask: &Acquire) -> Result<Acquired>;
 
+    /// The same where nobody waits: `None`, and nothing was changed, if anybody stands in the [line](super::line) of that lease.
+    ///
+    /// # Errors
+    /// As [`Leases::acquire`].
+    async fn acquire_if_no_line(&self, ask: &Acquire) -> Result<Option<Acquired>>;
+
     /// Renews many leases at once, one answer each, in order. Publishes nothing.
     ///
     /// # Errors
@@ -53,6 +60,12 @@ pub trait Leases {
     /// # Errors
     /// [`super::StoreError::Unavailable`].
     async fn release(&self, job: &JobName, owner: &Owner) -> Result<()>;
+
+    /// The same of who knows the token as well: another's lease stays, and the answer says so.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Unavailable`].
+    async fn release_under(&self, job: &JobName, owner: &Owner, token: Token) -> Result<Released>;
 
     /// Version and remaining lease of each job, in order, in one round trip per hundred.
     ///

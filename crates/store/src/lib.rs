@@ -360,8 +360,10 @@ macro_rules! forward {
 forward! {
     engine: leases::Leases {
         fn acquire(ask: &leases::Acquire) -> leases::Acquired;
+        fn acquire_if_no_line(ask: &leases::Acquire) -> Option<leases::Acquired>;
         fn renew(renewals: &[leases::Renewal]) -> Vec<leases::Renewed>;
         fn release(job: &JobName, owner: &Owner) -> ();
+        fn release_under(job: &JobName, owner: &Owner, token: Token) -> leases::Released;
         fn observe(jobs: &[JobName]) -> Vec<leases::Observed>;
         fn held() -> Vec<leases::HeldLease>;
     }

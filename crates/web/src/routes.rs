@@ -266,12 +266,14 @@ pub fn find(method: &Method, pattern: Option<&str>) -> Found {
 }
 
 /// Mounts every line of the table. Addresses without a name in them come first: they are compared, the others matched one
-/// after the other until one fits.
+/// after the other until one fits, and of these the calls of programs first.
 pub fn mount(app: &mut web::ServiceConfig) {
     let mut mounted: Vec<&str> = Vec::new();
     let named = |route: &&Route| route.path.contains('{');
     let plain = ROUTES.iter().filter(|route| !named(route));
-    for route in plain.chain(ROUTES.iter().filter(named)) {
+    let mut others: Vec<&Route> = ROUTES.iter().filter(named).collect();
+    others.sort_by_key(|route| !matches!(route.access, Collector | Account));
+    for route in plain.chain(others) {
         if mounted.contains(&route.path) {
             continue;
         }

@@ -6,7 +6,7 @@ use soloist::domain::job::RunEnd;
 use soloist::domain::lease::Token;
 use soloist::domain::name::Owner;
 use soloist::store::journal::{Journal, Then};
-use soloist::store::leases::{Acquire, Acquired, Leases};
+use soloist::store::leases::{Acquire, Acquired, Leases, Released};
 
 use super::*;
 use crate::support::machine::holds;
@@ -113,6 +113,27 @@ pub(super) async fn a_release_of_nothing_is_harmless(fresh: Fresh) {
         store.release(&nobody.job, &nobody.owner).await.expect("no error");
     }
     assert_eq!(record(&store, "outbound").await.lease, None);
+}
+
+pub(super) async fn a_release_under_a_token_says_whose_the_lease_is(fresh: Fresh) {
+    let (store, other) = (fresh.connect().await, fresh.connect().await);
+    let (first, second) = (ask("outbound", "node-a"), ask("outbound", "node-b"));
+    let release = async |store: &Store, ask: &Acquire, token| {
+        store.release_under(&ask.job, &ask.owner, token).await.expect("the store answers")
+    };
+    assert_eq!(release(&store, &first, Token(1)).await, Released::Nothing, "never granted");
+    let token = granted(&store, &first).await;
+    for wrong in [Token(token.0 - 1), Token(token.0 + 1)] {
+        assert_eq!(release(&store, &first, wrong).await, Released::Another);
+    }
+    assert_eq!(release(&other, &second, token).await, Released::Another);
+    assert_eq!(record(&store, "outbound").await.lease.map(|lease| lease.token), Some(token));
+    assert_eq!(release(&other, &first, token).await, Released::Yes);
+    assert_eq!(record(&store, "outbound").await.lease, None);
+    // What this process remembers is old.
+    assert_eq!(release(&store, &first, token).await, Released::Nothing, "given back before");
+    granted(&other, &second).await;
+    assert_eq!(release(&store, &first, token).await, Released::Another);
 }
 
 /// A process may remember a lease longer than it lasts.

@@ -49,6 +49,26 @@ pub(super) async fn a_line_is_in_order_of_arrival_and_a_place_is_kept(fresh: Fre
     assert_eq!(store.line(&job("other"), 10).await.expect("the store answers").places, []);
 }
 
+pub(super) async fn a_lease_is_granted_at_once_where_nobody_stands_in_its_line(fresh: Fresh) {
+    let (store, other) = (fresh.connect().await, fresh.connect().await);
+    let at_once = async |ask: &Acquire| store.acquire_if_no_line(ask).await.expect("answered");
+    let asked = ask("stock", "shop-z");
+    join(&other, "a", "a", LONG).await;
+    assert_eq!(at_once(&asked).await, None);
+    let untouched = record(&store, "stock").await;
+    assert_eq!((untouched.lease, untouched.token), (None, Token(0)), "nothing was changed");
+    assert!(matches!(at_once(&ask("other", "shop-z")).await, Some(Acquired::Granted { .. })));
+    other.leave_line(&job("stock"), &owner("a"), None).await.expect("left");
+    let Some(Acquired::Granted { token, .. }) = at_once(&asked).await else { panic!("refused") };
+    assert_eq!(record(&store, "stock").await.lease.map(|lease| lease.token), Some(token));
+    assert!(matches!(at_once(&ask("stock", "shop-y")).await, Some(Acquired::Busy { .. })));
+    // Somebody comes while the lease is known here.
+    store.release_under(&asked.job, &asked.owner, token).await.expect("released");
+    join(&other, "b", "b", LONG).await;
+    assert_eq!(at_once(&ask("stock", "shop-z")).await, None);
+    assert_eq!(record(&store, "stock").await.lease, None);
+}
+
 pub(super) async fn who_steps_aside_keeps_the_place_and_waits_nowhere(fresh: Fresh) {
     let store = fresh.connect().await;
     join(&store, "a", "a", LONG).await;

@@ -87,6 +87,7 @@ macro_rules! laws {
             a_released_lease_is_taken_at_once
             a_release_by_another_owner_changes_nothing
             a_release_of_nothing_is_harmless
+            a_release_under_a_token_says_whose_the_lease_is
             an_expired_lease_is_taken_and_its_run_closed_as_lost
             an_expired_lease_without_a_run_is_taken_without_ado
             of_twenty_concurrent_owners_one_is_granted
@@ -120,6 +121,7 @@ macro_rules! laws {
         );
         laws!(@room line, $fresh;
             a_line_is_in_order_of_arrival_and_a_place_is_kept
+            a_lease_is_granted_at_once_where_nobody_stands_in_its_line
             who_steps_aside_keeps_the_place_and_waits_nowhere
             a_place_that_nobody_came_back_to_is_given_up
             a_call_is_heard_by_every_process

@@ -7,9 +7,10 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use soloist::clock;
 use soloist::config::{Config, JobConfig, Repeat, Runner};
-use soloist::domain::lease::Timing;
-use soloist::domain::name::JobName;
+use soloist::domain::lease::{Timing, Token};
+use soloist::domain::name::{JobName, Owner};
 use soloist::store::accounts::Role;
+use soloist::store::leases::{Acquire, Condition, Leases as _};
 use soloist::store::line::Lines as _;
 use soloist::web::openapi::describe;
 use tokio::task::JoinHandle;
@@ -158,6 +159,7 @@ on_every_store! {
     who_waits_is_granted_in_order_of_arrival_at_any_node
     a_place_in_the_line_is_kept_across_a_lost_connection
     who_releases_and_asks_again_stands_behind_those_who_wait
+    who_waits_hears_of_a_release_at_another_node_and_of_a_commands
     an_external_job_is_granted_while_it_is_wanted_and_each_grant_is_a_run
     a_holder_is_told_to_stop_at_once_and_why
     a_stop_that_is_not_obeyed_ends_with_the_lease
@@ -276,6 +278,38 @@ async fn who_releases_and_asks_again_stands_behind_those_who_wait(on: On) {
     let again = take(&api, "stock", "greedy", "2", json!({})).await;
     assert_eq!(again["reason"], "busy", "{again}");
     assert!(patient.await.unwrap()["secret"].is_string());
+}
+
+/// Nobody waits where it is given back, so that node calls nobody.
+async fn who_waits_hears_of_a_release_at_another_node_and_of_a_commands(on: On) {
+    let (server, here) = open(on).await;
+    let (_other, there) = beside(&server, &here).await;
+    let command = Acquire {
+        job: JobName::new("stock").unwrap(),
+        owner: Owner("a-command".to_owned()),
+        node: "cron-1".parse().unwrap(),
+        ttl: Duration::from_secs(10),
+        condition: Condition::None,
+        seen: Token(0),
+    };
+    for round in 0..3 {
+        let held = granted(&here, "stock", "first", &format!("of-{round}")).await;
+        let waiter = wait(&there, "stock", &format!("a-{round}"));
+        waiting(&server, "stock", 1).await;
+        let begun = clock::boot();
+        released(&here, &held, json!({})).await;
+        let next = waiter.await.unwrap();
+        within(clock::boot().since(begun), PROMPT, "the next is granted");
+        released(&there, &next, json!({})).await;
+        server.store().acquire(&command).await.unwrap();
+        let waiter = wait(&there, "stock", &format!("b-{round}"));
+        waiting(&server, "stock", 1).await;
+        let begun = clock::boot();
+        server.store().release(&command.job, &command.owner).await.unwrap();
+        let next = waiter.await.unwrap();
+        within(clock::boot().since(begun), PROMPT, "the next after a command is granted");
+        released(&there, &next, json!({})).await;
+    }
 }
 
 async fn an_external_job_is_granted_while_it_is_wanted_and_each_grant_is_a_run(on: On) {

@@ -8,13 +8,13 @@ use super::secret::Secret;
 use super::{Kind, LeaseDesk, Terms};
 use crate::waiting::DeskError;
 use soloist_config::JobConfig;
-use soloist_domain::job::{Exit, JobRecord, LeaseRecord, RunEnd, RunPhase, RunRecord};
+use soloist_domain::job::{Exit, JobRecord, RunEnd, RunPhase, RunRecord};
 use soloist_domain::journal::Stream;
 use soloist_domain::name::{NodeName, Owner};
 use soloist_domain::time::StoreTime;
 use soloist_process::clock;
 use soloist_store::journal::{Ended, Journal as _, NewLine, Output, Then};
-use soloist_store::leases::Leases as _;
+use soloist_store::leases::{Leases as _, Released};
 use soloist_store::{Result as Stored, StoreError};
 
 /// How often a node looks for runs whose holder is silent.
@@ -40,17 +40,6 @@ pub enum How {
     Failed,
     /// Nothing was begun.
     Unused,
-}
-
-/// What [`LeaseDesk::release`] answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Released {
-    /// The lease is free from now on.
-    Yes,
-    /// Nobody has it, and nothing was changed: it was given back before, ran out, or was never granted.
-    Nothing,
-    /// The lease is another's: nothing was changed.
-    Another,
 }
 
 impl LeaseDesk {
@@ -102,28 +91,19 @@ pub(super) async fn close(
     last_words: Vec<NewLine>,
     ended: impl Fn(&JobRecord, StoreTime) -> Ended,
 ) -> Result<Released, DeskError> {
+    if terms.kind_of(secret) == Kind::Program {
+        return free(desk, terms, secret).await;
+    }
     let (record, at) = desk.record(&terms.name).await?;
     let own = secret.owner();
     let held = record.lease.as_ref();
-    let kept_back = |lease: &&LeaseRecord| lease.owner == own.kept_back();
-    if let Some(lease) = held.filter(kept_back).filter(|lease| lease.token == secret.token) {
-        // The store had forgotten it, and now the work is over.
-        desk.store()?.release(&terms.name, &lease.owner).await?;
-        desk.sightings().gave_back(&terms.name, secret.token);
-        desk.call_next(&terms.name).await;
-        return Ok(Released::Yes);
+    if held.is_some_and(|lease| lease.owner == own.kept_back()) {
+        return free(desk, terms, secret).await;
     }
     if held.is_some_and(|lease| lease.owner != own || lease.token != secret.token)
         || record.token > secret.token
     {
         return Ok(Released::Another);
-    }
-    if terms.kind_of(secret) == Kind::Program {
-        let mine = held.is_some();
-        desk.store()?.release(&terms.name, &own).await?;
-        desk.sightings().gave_back(&terms.name, secret.token);
-        desk.call_next(&terms.name).await;
-        return Ok(if mine { Released::Yes } else { Released::Nothing });
     }
     let run = record.run.as_ref().filter(|run| run.id == secret.run(&terms.name));
     if run.is_none() && held.is_none() {
@@ -141,6 +121,17 @@ pub(super) async fn close(
         Err(StoreError::Stale { .. }) => Ok(Released::Another),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Gives back a lease under which no run is.
+async fn free(desk: &LeaseDesk, terms: &Terms, secret: &Secret) -> Result<Released, DeskError> {
+    let Terms { name, .. } = terms;
+    let released = desk.store()?.release_under(name, &secret.owner(), secret.token).await?;
+    if released != Released::Another {
+        desk.sightings().gave_back(name, secret.token);
+        desk.call_next(name).await;
+    }
+    Ok(released)
 }
 
 /// What the journal is told.

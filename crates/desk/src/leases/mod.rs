@@ -30,7 +30,7 @@ use std::time::Duration;
 
 use tokio::sync::{Semaphore, watch};
 
-pub use self::end::{Ending, How, Released};
+pub use self::end::{Ending, How};
 use self::forgotten::Sightings;
 pub use self::keep::{Holding, Renewal, Renewed, Stop};
 pub use self::secret::{Kind, Secret, account, seal};
@@ -46,6 +46,7 @@ use soloist_domain::name::{JobName, NodeName, Owner};
 use soloist_domain::time::StoreTime;
 use soloist_store::feed::{Feed, Seen};
 use soloist_store::jobs::Jobs as _;
+pub use soloist_store::leases::Released;
 use soloist_store::nodes::Watched;
 use soloist_store::{Store, StoreError};
 
@@ -136,6 +137,7 @@ impl LeaseDesk {
         let desk = Self { shared: Arc::new(shared) };
         tokio::spawn(end::close_silent(desk.clone()));
         tokio::spawn(forgotten::watch(desk.clone()));
+        tokio::spawn(usher::listen(desk.clone()));
         desk
     }
 

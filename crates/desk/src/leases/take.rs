@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 
 use super::secret::{Secret, owner};
 use super::usher::Seat;
-use super::{LeaseDesk, Terms, end};
+use super::{LeaseDesk, Terms, end, locked};
 use crate::waiting::{Asking, DeskError, Errand, SHORTEST_WAIT, left};
 use soloist_domain::handover::is_for_another;
 use soloist_domain::job::{JobRecord, Move, NextWhat};
@@ -153,22 +153,9 @@ impl Errand for Wish {
 impl Step {
     async fn carry_out(self, store: &Store) -> Stored<Said> {
         let (terms, own) = (&self.ask.terms, self.ask.owner());
-        let before = if self.called { None } else { self.before(store, &own).await? };
-        let (why, tick) = match before {
-            Some(first) => {
-                let seen = store.snapshot(std::slice::from_ref(&terms.name)).await?;
-                match seen.jobs.into_iter().next().and_then(|record| record.lease) {
-                    // Its first answer was lost.
-                    Some(lease) if lease.owner == own => self.acquire(store, &own).await?,
-                    Some(lease) => {
-                        (Acquired::Busy { node: lease.node, remaining: lease.expires_in }, None)
-                    }
-                    None => {
-                        (Acquired::Busy { node: first.holder, remaining: Duration::ZERO }, None)
-                    }
-                }
-            }
-            None => self.acquire(store, &own).await?,
+        let (why, tick) = match self.at_once(store, &own).await? {
+            Some(why) => (why, None),
+            None => self.in_order(store, &own).await?,
         };
         let behind = matches!(&why, Acquired::Busy { remaining, .. } if remaining.is_zero());
         if let Acquired::Granted { token, since } = why {
@@ -193,43 +180,84 @@ impl Step {
         Ok(Said::Refused { why, behind })
     }
 
+    /// One call, where probably nobody waits; `None`: somebody may. What else may bar a job is said behind its line.
+    async fn at_once(&self, store: &Store, own: &Owner) -> Stored<Option<Acquired>> {
+        let Terms { name, job, .. } = &self.ask.terms;
+        if job.is_some() || self.called || locked(&self.desk.shared.posts).contains_key(name) {
+            return Ok(None);
+        }
+        match self.kept_back() {
+            Some(kept_back) => Ok(Some(kept_back)),
+            None => store.acquire_if_no_line(&self.asked(own)).await,
+        }
+    }
+
+    /// Behind those who wait.
+    async fn in_order(
+        &self,
+        store: &Store,
+        own: &Owner,
+    ) -> Stored<(Acquired, Option<Box<Granted>>)> {
+        let name = &self.ask.terms.name;
+        let before = if self.called { None } else { self.before(store, own).await? };
+        if let Some(first) = before {
+            let seen = store.snapshot(std::slice::from_ref(name)).await?;
+            match seen.jobs.into_iter().next().and_then(|record| record.lease) {
+                // Its first answer was lost.
+                Some(lease) if lease.owner == *own => {}
+                Some(lease) => {
+                    let why = Acquired::Busy { node: lease.node, remaining: lease.expires_in };
+                    return Ok((why, None));
+                }
+                None => {
+                    let why = Acquired::Busy { node: first.holder, remaining: Duration::ZERO };
+                    return Ok((why, None));
+                }
+            }
+        }
+        if let Some(kept_back) = self.kept_back() {
+            return Ok((kept_back, None));
+        }
+        let Terms { name, job, .. } = &self.ask.terms;
+        let Some(scheduled) = job.as_ref().and_then(|job| job.schedule.as_ref()) else {
+            return Ok((store.acquire(&self.asked(own)).await?, None));
+        };
+        let seen = self.desk.seen(name);
+        let taken = seen.as_ref().and_then(|seen| seen.record.clock.as_ref()?.taken.as_ref());
+        let asked = store.acquire_tick(&self.asked(own), &scheduled.law, taken).await?;
+        Ok((asked.0, asked.1.map(Box::new)))
+    }
+
     /// Who waits and comes before this one.
     async fn before(&self, store: &Store, own: &Owner) -> Stored<Option<Place>> {
-        let line = store.line(&self.ask.terms.name, AHEAD).await?;
-        let moving = self.desk.moving(&self.ask.terms.name, line.now.floor());
+        let name = &self.ask.terms.name;
+        let line = store.line(name, AHEAD).await?;
+        // Else nobody would be granted it at once.
+        for lapsed in line.lapsed().filter(|place| place.owner != *own) {
+            store.leave_line(name, &lapsed.owner, Some(lapsed.until)).await?;
+        }
+        let moving = self.desk.moving(name, line.now.floor());
         let first = line.kept().find(|place| {
             place.owner == *own || place.waiter.is_some() && may_take(moving.as_ref(), place)
         });
         Ok(first.filter(|place| place.owner != *own).cloned())
     }
 
-    async fn acquire(
-        &self,
-        store: &Store,
-        own: &Owner,
-    ) -> Stored<(Acquired, Option<Box<Granted>>)> {
+    fn kept_back(&self) -> Option<Acquired> {
+        let wait = self.desk.sightings().kept_back(&self.ask.terms.name, clock::boot())?;
+        Some(Acquired::Quarantined { wait })
+    }
+
+    fn asked(&self, own: &Owner) -> Acquire {
         let Ask { terms, holder, .. } = &*self.ask;
-        if let Some(wait) = self.desk.sightings().kept_back(&terms.name, clock::boot()) {
-            return Ok((Acquired::Quarantined { wait }, None));
-        }
-        let condition = if terms.job.is_some() { Condition::Wanted } else { Condition::None };
-        let acquire = Acquire {
+        Acquire {
             job: terms.name.clone(),
             owner: own.clone(),
             node: holder.clone(),
             ttl: terms.timing.ttl,
-            condition,
+            condition: if terms.job.is_some() { Condition::Wanted } else { Condition::None },
             seen: self.desk.highest(&terms.name),
-        };
-        let Some(scheduled) = terms.job.as_ref().and_then(|job| job.schedule.as_ref()) else {
-            return Ok((store.acquire(&acquire).await?, None));
-        };
-        let taken = self.desk.seen(&terms.name).and_then(|seen| {
-            let clock = seen.record.clock.as_ref()?;
-            clock.taken.clone()
-        });
-        let answer = store.acquire_tick(&acquire, &scheduled.law, taken.as_ref()).await?;
-        Ok((answer.0, answer.1.map(Box::new)))
+        }
     }
 
     /// A grant of a job's lease is a run.

@@ -19,7 +19,7 @@ use soloist_domain::job::JobRecord;
 use soloist_domain::name::{JobName, Waiter};
 use soloist_domain::time::{Boot, StoreTime};
 use soloist_process::clock;
-use soloist_store::feed::{Change, Seen};
+use soloist_store::feed::{Change, HeardOfLease, Seen};
 use soloist_store::leases::{Acquired, Leases as _};
 use soloist_store::line::{Line, Lines as _, Place};
 use soloist_store::{Result, StoreError};
@@ -30,7 +30,7 @@ const PLACES: usize = 32;
 const PROMISE: Duration = Duration::from_millis(200);
 /// Who did not ask when called is passed over for so long.
 const PASSED_OVER: Duration = Duration::from_secs(5);
-/// A lease of a program's own name is looked at this often: a command (`soloist run`) gives it back without a word to this node.
+/// A lease of a program's own name is looked at this often, in case its release was not heard of.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// A store that is away is asked again this often.
 const AWAY: Duration = Duration::from_millis(250);
@@ -92,13 +92,21 @@ impl LeaseDesk {
         Seat { desk: self.clone(), name: name.clone(), post: Arc::clone(post) }
     }
 
-    /// A lease of its own name was given back at this node: calls the first who waits for it, wherever that is.
+    /// Whether anybody waits for it at this node; then the usher looks now.
+    fn nudge(&self, name: &JobName) -> bool {
+        let posts = locked(&self.shared.posts);
+        posts.get(name).inspect(|post| post.nudged.notify_one()).is_some()
+    }
+
+    /// A lease of its own name was given back at this node: calls the first who waits for it, wherever that is. Where nobody waits here, the
+    /// other nodes hear of the release as this one does ([`listen`]), but for a cluster, where they hear only of the jobs that they follow.
     pub(super) async fn call_next(&self, name: &JobName) {
-        if let Some(post) = locked(&self.shared.posts).get(name) {
-            post.nudged.notify_one();
-        }
+        let here = self.nudge(name);
         let called = async {
             let store = self.store()?;
+            if !here && !store.is_sharded() {
+                return Ok(());
+            }
             let line = store.line(name, PLACES).await?;
             let first = line.kept().find_map(|place| place.waiter.clone());
             match first {
@@ -112,6 +120,26 @@ impl LeaseDesk {
         if let Err(error) = called.await {
             // Each node looks by itself soon.
             tracing::debug!(%name, %error, "the next program was not called");
+        }
+    }
+}
+
+/// Has the ushers of this node look when a lease was given back, at whichever node or by a command, until the room closes.
+pub(super) async fn listen(desk: LeaseDesk) {
+    let mut heard = desk.shared.feed.leases();
+    let mut closing = desk.shared.room.closing();
+    loop {
+        let one = tokio::select! {
+            one = heard.recv() => one,
+            _ = closing.wait_for(|closing| *closing) => return,
+        };
+        match one {
+            Ok(HeardOfLease::GivenBack { name, .. }) => drop(desk.nudge(&name)),
+            Ok(HeardOfLease::Held { .. }) => {}
+            Err(broadcast::error::RecvError::Lagged(_)) => {
+                locked(&desk.shared.posts).values().for_each(|post| post.nudged.notify_one());
+            }
+            Err(broadcast::error::RecvError::Closed) => return,
         }
     }
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::history::{Past, close_as_lost};
 use super::{Job, Now, Write};
 use crate::event::EventKind;
-use crate::grant::{Acquire, Acquired, Condition, Renewal, Renewed};
+use crate::grant::{Acquire, Acquired, Condition, Released, Renewal, Renewed};
 use crate::handover::is_for_another;
 use crate::job::{JobRecord, LeaseRecord};
 use crate::lease::Token;
@@ -216,4 +216,26 @@ pub fn release(job: &mut Job, owner: &Owner, now: Now) -> Vec<Write> {
     job.give_back(token);
     tick::unused(&mut job.record, token, now.at);
     vec![job.publish(EventKind::LeaseReleased)]
+}
+
+/// Gives a lease back that was granted to `owner` under `token`, or what is kept back of it ([`Owner::kept_back`]).
+pub fn release_under(
+    job: &mut Job,
+    owner: &Owner,
+    token: Token,
+    now: Now,
+) -> (Released, Vec<Write>) {
+    let kept_back = owner.kept_back();
+    match &job.record.lease {
+        // The store had forgotten it, and now the work is over.
+        Some(lease) if lease.token == token && lease.owner == kept_back => {
+            (Released::Yes, release(job, &kept_back, now))
+        }
+        Some(lease) if lease.token != token || lease.owner != *owner => {
+            (Released::Another, Vec::new())
+        }
+        _ if job.record.token > token => (Released::Another, Vec::new()),
+        Some(_) => (Released::Yes, release(job, owner, now)),
+        None => (Released::Nothing, release(job, owner, now)),
+    }
 }

@@ -6,7 +6,7 @@ use super::history::Past;
 use super::lease::{self, Tenure};
 use super::{Job, Now, Write, output, run};
 use crate::event::EventKind;
-use crate::grant::{Acquire, Acquired, Condition, Renewal, Renewed};
+use crate::grant::{Acquire, Acquired, Condition, Released, Renewal, Renewed};
 use crate::job::{Exit, LeaseRecord, RunEnd};
 use crate::journal::{Ended, NewLine, Output, Started, Stream, Then};
 use crate::lease::{Stale, Token};
@@ -221,6 +221,32 @@ fn a_renewal_of_a_program_makes_no_lease_and_replaces_none() {
         let mut after = job.clone();
         lease::release(&mut after, &Owner(stranger.to_owned()), NOW);
         assert_eq!(after, *job);
+    }
+}
+
+#[test]
+fn a_lease_is_given_back_under_its_own_token_alone_and_so_is_what_is_kept_back_of_it() {
+    let own = Owner("program-a".to_owned());
+    let mut job = Job::untouched(name());
+    let token = granted(&mut job, &ask("program-a"));
+    let mut kept_back = job.clone();
+    kept_back.record.lease.as_mut().expect("granted").owner = own.kept_back();
+    for held in [job, kept_back] {
+        let stranger = Owner("program-b".to_owned());
+        for (owner, token) in
+            [(&own, Token(token.0 - 1)), (&own, Token(token.0 + 1)), (&stranger, token)]
+        {
+            let mut after = held.clone();
+            let (answer, writes) = lease::release_under(&mut after, owner, token);
+            assert_eq!((answer, writes.len(), &after), (Released::Another, 0, &held), "{token}");
+        }
+        let mut after = held.clone();
+        let (answer, writes) = lease::release_under(&mut after, &own, token);
+        assert_eq!((answer, writes.len(), after.record.lease.is_none()), (Released::Yes, 1, true));
+        let again = lease::release_under(&mut after, &own, token);
+        assert_eq!(again, (Released::Nothing, Vec::new()));
+        let older = lease::release_under(&mut after, &own, Token(token.0 - 1));
+        assert_eq!(older, (Released::Another, Vec::new()), "a newer one was granted since");
     }
 }
 

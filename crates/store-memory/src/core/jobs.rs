@@ -226,6 +226,13 @@ async fn play(seed: u64, acts: usize) {
                 });
                 same(&at, told, &core);
             }
+            (7, Some(grant)) if dice.roll(2) == 0 => {
+                let core = engine.law().release_under(&job, &grant.owner, grant.token).await;
+                let told = law.apply(None, now, |job, _| {
+                    Ok(leases::release_under(job, &grant.owner, grant.token))
+                });
+                same(&at, told, &core);
+            }
             (7, Some(grant)) => {
                 let core = engine.law().release(&job, &grant.owner).await;
                 let told =

@@ -255,6 +255,7 @@ mod tests {
             grant: None,
             reach: Duration::ZERO,
             calm: false,
+            unlisted: None,
             record: Some((8, "{}")),
             lease_write: LeaseWrite::For("a".to_owned(), Duration::from_secs(1)),
             beside: Vec::new(),

@@ -64,6 +64,10 @@ impl Engine for SqliteStore {
         self.write(move |step| change.commit(step)).await
     }
 
+    fn sees_lists(&self) -> bool {
+        true
+    }
+
     async fn keep(&self, leases: &[Keep<'_>]) -> Result<Vec<Option<Duration>>> {
         let leases: Vec<(JobName, String, Duration)> =
             leases.iter().map(|keep| (keep.job.clone(), keep.text.clone(), keep.ttl)).collect();
@@ -224,6 +228,7 @@ struct Owned {
     window: std::ops::Range<StoreTime>,
     /// A lease is granted that nobody has.
     calm: bool,
+    unlisted: Option<String>,
     record: Option<(u64, String)>,
     lease_write: LeaseWrite,
     beside: Vec<Beside>,
@@ -239,6 +244,7 @@ impl Owned {
             lease: change.lease.to_owned(),
             window: change.window.clone(),
             calm: change.calm,
+            unlisted: change.unlisted.map(str::to_owned),
             record: change.record.map(|(version, body)| (version, body.to_owned())),
             lease_write: change.lease_write.clone(),
             beside: change.beside.clone(),
@@ -252,6 +258,11 @@ impl Owned {
         if self.calm && !quarantine.is_zero() || !self.holds(step)? {
             let stored = stored(step, &self.job, &step.at)?;
             return Ok(Commit::Refused { stored, quarantine });
+        }
+        if let Some(list) = &self.unlisted
+            && find::<i64>(step, "SELECT 1 FROM lists WHERE list = ? LIMIT 1", [list])?.is_some()
+        {
+            return Ok(Commit::Listed);
         }
         self.write_lease(step)?;
         for one in &self.beside {
@@ -403,6 +414,7 @@ mod tests {
                 grant: None,
                 reach: Duration::ZERO,
                 calm: false,
+                unlisted: None,
                 record: Some((7, "{}")),
                 lease_write: LeaseWrite::For("{}".to_owned(), Duration::from_secs(9)),
                 beside: vec![Beside::Append { number: 1, text: "{}".to_owned() }],

@@ -6,15 +6,18 @@ use async_trait::async_trait;
 use futures_util::future::try_join_all;
 
 use super::record::{self, Case, kept_text};
-use super::{About, Kind, decide, entry};
-use super::{audit, log};
+use super::{About, Kind, decide, decide_unlisted, entry};
+use super::{audit, line, log};
 use crate::engine::{Engine, Keep, Part, StoredLease, Unsafe, Way};
 use crate::jobs::{Jobs, Snapshot};
 use crate::journal::{
     AuditEntry, AuditFilter, AuditPage, Ended, Journal, LogFilter, LogFrom, LogLine, LogPage,
     Output, RunEntry, Started,
 };
-use crate::leases::{Acquire, Acquired, Condition, HeldLease, Leases, Observed, Renewal, Renewed};
+use crate::leases::{
+    Acquire, Acquired, Condition, HeldLease, Leases, Observed, Released, Renewal, Renewed,
+};
+use crate::records::{Found, Look};
 use crate::{Result, StoreError};
 use soloist_domain::job::LeaseRecord;
 use soloist_domain::lease::Token;
@@ -26,18 +29,20 @@ use soloist_process::sabotage::{Bug, planted};
 #[async_trait]
 impl Leases for dyn Engine + '_ {
     async fn acquire(&self, ask: &Acquire) -> Result<Acquired> {
-        let reach = reach(&ask.owner, ask.ttl);
-        let kind = Kind { grant: Some(ask.ttl), reach, ..Kind::of(Way::Grant) };
-        let (acquired, unsafe_grant) = decide(self, &ask.job, kind, |job, look| {
-            if planted(Bug::TokenForgotten) {
-                let now = Now { at: StoreTime(0), ..look.now };
-                let ask = Acquire { seen: Token(0), condition: Condition::None, ..ask.clone() };
-                return Ok(lease::acquire(job, look.past, &ask, look.quarantine, now));
-            }
-            Ok(lease::acquire(job, look.past, ask, look.quarantine, look.now))
+        acquire(self, ask, None).await?.ok_or_else(|| {
+            StoreError::Corrupt(format!("{}: a line that nobody asked about", ask.job))
         })
-        .await?;
-        settled(self, ask, reach, acquired, unsafe_grant).await
+    }
+
+    async fn acquire_if_no_line(&self, ask: &Acquire) -> Result<Option<Acquired>> {
+        let line = line::list(&ask.job);
+        if self.sees_lists() {
+            return acquire(self, ask, Some(&line)).await;
+        }
+        match self.look(&[Look::First(line, 1)]).await?.found.as_slice() {
+            [Found::Entries(first)] if first.is_empty() => self.acquire(ask).await.map(Some),
+            _ => Ok(None),
+        }
     }
 
     async fn renew(&self, renewals: &[Renewal]) -> Result<Vec<Renewed>> {
@@ -64,6 +69,15 @@ impl Leases for dyn Engine + '_ {
         decide(self, job, kind, |job, look| Ok(((), lease::release(job, owner, look.now))))
             .await
             .map(drop)
+    }
+
+    async fn release_under(&self, job: &JobName, owner: &Owner, token: Token) -> Result<Released> {
+        let kind = Kind::of(Way::Lease);
+        let decided = decide(self, job, kind, |job, look| {
+            Ok(lease::release_under(job, owner, token, look.now))
+        })
+        .await;
+        Ok(decided?.0)
     }
 
     async fn observe(&self, jobs: &[JobName]) -> Result<Vec<Observed>> {
@@ -269,6 +283,27 @@ impl Journal for dyn Engine + '_ {
     ) -> Result<Vec<AuditEntry>> {
         audit::newest(self, target, before, limit).await
     }
+}
+
+/// Takes a lease; `None` if something stands in the list `unlisted`.
+async fn acquire(
+    engine: &dyn Engine,
+    ask: &Acquire,
+    unlisted: Option<&str>,
+) -> Result<Option<Acquired>> {
+    let reach = reach(&ask.owner, ask.ttl);
+    let kind = Kind { grant: Some(ask.ttl), reach, unlisted, ..Kind::of(Way::Grant) };
+    let decided = decide_unlisted(engine, &ask.job, kind, |job, look| {
+        if planted(Bug::TokenForgotten) {
+            let now = Now { at: StoreTime(0), ..look.now };
+            let ask = Acquire { seen: Token(0), condition: Condition::None, ..ask.clone() };
+            return Ok(lease::acquire(job, look.past, &ask, look.quarantine, now));
+        }
+        Ok(lease::acquire(job, look.past, ask, look.quarantine, look.now))
+    })
+    .await?;
+    let Some((acquired, unsafe_grant)) = decided else { return Ok(None) };
+    settled(engine, ask, reach, acquired, unsafe_grant).await.map(Some)
 }
 
 /// For how long a lease that the store forgot may be asserted again, by its holder and after its last renewal. The store doubts itself

@@ -152,6 +152,7 @@ pub async fn write_job(engine: &dyn Engine, job: &JobTexts) -> Result<()> {
             grant: None,
             reach: Duration::ZERO,
             calm: false,
+            unlisted: None,
             record,
             lease_write: LeaseWrite::None,
             beside: portion.unwrap_or_default().to_vec(),
@@ -161,7 +162,7 @@ pub async fn write_job(engine: &dyn Engine, job: &JobTexts) -> Result<()> {
         };
         match engine.commit(&change).await? {
             Commit::Done { head: written, .. } => head = written,
-            Commit::Refused { .. } => {
+            Commit::Refused { .. } | Commit::Listed => {
                 return Err(StoreError::Unavailable(format!(
                     "job {} was changed in the target meanwhile",
                     job.name

@@ -23,7 +23,7 @@ const PLACES: &str = "line:places";
 /// Who waits nowhere at this moment.
 const AWAY: &str = "-";
 
-fn list(name: &JobName) -> String {
+pub(super) fn list(name: &JobName) -> String {
     format!("line:{name}")
 }
 

@@ -74,6 +74,8 @@ struct Kind<'a> {
     grant: Option<Duration>,
     /// As in [`Change`].
     reach: Duration,
+    /// As in [`Change`].
+    unlisted: Option<&'a str>,
     once: bool,
     /// The run of which a decision must know what the history says. None: the run that the record shows while the lease has no
     /// holder, as that run is closed then.
@@ -91,7 +93,8 @@ struct About<'a> {
 
 impl Kind<'_> {
     fn of(way: Way) -> Self {
-        Kind { way, grant: None, reach: Duration::ZERO, once: false, about: None }
+        let reach = Duration::ZERO;
+        Kind { way, grant: None, reach, unlisted: None, once: false, about: None }
     }
 }
 
@@ -104,23 +107,35 @@ async fn decide<T: Send>(
     kind: Kind<'_>,
     transition: impl Fn(&mut Job, &Look<'_>) -> Decision<T> + Sync,
 ) -> Result<(T, Option<Unsafe>)> {
+    let decided = decide_unlisted(engine, name, kind, transition).await?;
+    decided.ok_or_else(|| StoreError::Corrupt(format!("{name}: a list that nobody asked about")))
+}
+
+/// The same; `None`, and nothing is written, if something stands in [`Kind::unlisted`].
+async fn decide_unlisted<T: Send>(
+    engine: &dyn Engine,
+    name: &JobName,
+    kind: Kind<'_>,
+    transition: impl Fn(&mut Job, &Look<'_>) -> Decision<T> + Sync,
+) -> Result<Option<(T, Option<Unsafe>)>> {
     let mut answer = None;
-    let unsafe_grant = carry_out(engine, name, kind, &mut |job, look| {
+    let carried = carry_out(engine, name, kind, &mut |job, look| {
         let (said, writes) = transition(job, look)?;
         answer = Some(said);
         Ok(((), writes))
     })
     .await?;
-    Ok((answer.ok_or_else(|| too_often(name))?, unsafe_grant))
+    let Some(unsafe_grant) = carried else { return Ok(None) };
+    Ok(Some((answer.ok_or_else(|| too_often(name))?, unsafe_grant)))
 }
 
-/// As [`decide`], which keeps the answer: what is decided last counts.
+/// As [`decide_unlisted`], which keeps the answer: what is decided last counts.
 async fn carry_out(
     engine: &dyn Engine,
     name: &JobName,
     kind: Kind<'_>,
     transition: &mut (dyn FnMut(&mut Job, &Look<'_>) -> Decision<()> + Send),
-) -> Result<Option<Unsafe>> {
+) -> Result<Option<Option<Unsafe>>> {
     let mut remembered = engine.known().of(name);
     let mut quarantine = Duration::ZERO;
     let note = engine.note().map(noted).transpose()?.map(records::Write::Log);
@@ -152,7 +167,7 @@ async fn carry_out(
         let plan = Plan::of(&case, &shown, job, writes, &past)?;
         let Some(plan) = plan else {
             if fresh {
-                return Ok(None);
+                return Ok(Some(None));
             }
             continue;
         };
@@ -166,6 +181,7 @@ async fn carry_out(
             grant: kind.grant,
             reach: kind.reach,
             calm: kind.grant.is_some() && shown.record.lease.is_none(),
+            unlisted: kind.unlisted,
             record: plan.body.as_deref().map(|body| (plan.job.record.version, body)),
             lease_write: plan.lease.clone(),
             beside: plan.beside.clone(),
@@ -176,8 +192,9 @@ async fn carry_out(
         match engine.commit(&change).await {
             Ok(Commit::Done { head, unsafe_grant }) => {
                 engine.known().put(plan.done(&case, head));
-                return Ok(unsafe_grant);
+                return Ok(Some(unsafe_grant));
             }
+            Ok(Commit::Listed) => return Ok(None),
             Ok(Commit::Refused { stored, quarantine: doubted }) => {
                 quarantine = doubted;
                 remembered = Some(engine.known().put(Case::read(name, stored)?));
