@@ -40,6 +40,7 @@ class Round:
 
     def _forked(self) -> None:
         held.clear()
+        # `_first` is kept by the thread that runs.
         self._bell, self._first, self._runs, self._next = allocate_lock(), allocate_lock(), False, math.inf
         self._bell.acquire()
 
@@ -63,7 +64,8 @@ class Round:
                 next = clock() + TICK
                 tell(logging.ERROR, "%s: %r", self._what, error)
             self._next = next
-            while clock() < next and not self._bell.acquire(timeout=min(max(0.001, next - clock()), self._most) if next < math.inf else -1): pass
+            while clock() < next and not self._bell.acquire(timeout=min(max(0.001, next - clock()), self._most) if next < math.inf else -1):
+                if not held: break  # nothing is due any more
 
 
 class Renewals(Round):
