@@ -27,6 +27,7 @@ mod jobs;
 mod laws;
 mod leases;
 mod lifeline;
+mod light;
 mod live;
 mod packages;
 mod proxy;

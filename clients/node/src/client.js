@@ -12,23 +12,22 @@ import { randomUUID } from "node:crypto";
 import { constants } from "node:os";
 import { Worker } from "node:worker_threads";
 import { exit, lastWords } from "./end.js";
+import { deadlines, drop, held, POLL, renewals, show, showTo, stops } from "./keep.js";
 import * as life from "./life.js";
-import { between, cut, frames, has, instant, Line, listed, Nodes, quoted, Refused, since, sleep, SoloistError, span, text, Unreachable, whole } from "./line.js";
+import { AGAIN, between, cut, frames, has, instant, Line, listed, Nodes, quoted, Refused, since, sleep, SoloistError, span, text, Unreachable, whole } from "./line.js";
 
 // As `soloist run` when its lease was lost.
 const EXIT_CODE = 76;
 const ADVICE = "This process ends now, because another may begin. Call check() between the acts, or give onOverrun a function.";
 // Clocks may run 1 % apart.
 const TRUST = 0.99;
-// TICK: a timer stands still with a suspended machine, so the clocks are read this often. LAST_CHANCE: what the work has when it
-// could not be told before the deadline, as after a pause.
-const [TICK, LAST_CHANCE] = [100, 100];
+// What the work has when it could not be told before the deadline, as after a pause.
+const LAST_CHANCE = 100;
 // So long before the deadline the process begins to end. SOON: nobody is told later than this. BEFORE_KILL: so long before the watcher kills is the
 // deadline of what is watched.
 const [AHEAD, SOON, BEFORE_KILL] = [50, 150, 50];
-// One long poll, and for its answer: a node that is paused hides a grant no longer. POLL: so long a renewal may wait at the node for an
-// order to stop.
-const [WAIT, SLACK, POLL] = [10_000, 2000, 1500];
+// One long poll, and for its answer: a node that is paused hides a grant no longer.
+const [WAIT, SLACK] = [10_000, 2000];
 // HTTP: it is over, or another's.
 const LOST = [404, 409];
 // Lines that wait to be sent, the oldest go first; lines in a renewal and characters in a line: a node takes 64 KiB.
@@ -42,27 +41,22 @@ const NO_TURN = { reason: text, ahead: whole };
 const TASK = { id: text, key: text, source: text, payload: () => true, token: whole, attempt: whole };
 const STOP = { why: text, within_ms: whole };
 const RULES = { lease_ms: span };
+const REFUSED = { status: (status) => Number.isInteger(status) && status >= 400 && status < 500 && !AGAIN.includes(status), detail: text };
 const EXTENDED = { kept: Array.isArray, lost: Array.isArray };
 const RESULTS = { results: listed({ id: text, status: text }) };
 const WORK = { tasks: listed(TASK) };
 const HANDED = { ...RESULTS, claim: (claim) => has(claim, WORK) && (text(claim.claim) || !claim.tasks.length) };
 const LONGER = 10;
-// What is shared with watchdog.js; FAR is never.
-const FIELDS = { ended: 0, mono: 1, wall: 2, stop: 3 };
-const FAR = 2n ** 62n;
 
 // A bundle may be without watchdog.js; this one says nothing.
-const SPARE = `const [holds, least] = [[], (...all) => all.reduce((one, other) => (one < other ? one : other))];
+const SPARE = `let cell;
 const { parentPort } = require("node:worker_threads");
-parentPort.on("message", ({ shared }) => holds.push(new BigInt64Array(shared)));
+parentPort.on("message", (said) => (cell = said.cell ?? cell));
 parentPort.postMessage("here");
-setInterval(() => {
-  const [mono, wall] = [process.hrtime.bigint() / 1_000_000n, BigInt(Date.now())];
-  for (const [ended, byMono, byWall, stop] of holds)
-    if (!ended && least(byMono - mono, byWall - wall, stop + 500n - mono) <= 5n) process.kill(process.pid, "SIGKILL");
-}, 20);`;
+const isOver = () => cell && (cell[0] <= process.hrtime.bigint() / 1_000_000n + 5n || cell[1] <= BigInt(Date.now()) + 5n);
+setInterval(() => isOver() && isOver() && process.kill(process.pid, "SIGKILL"), 20);`;
 
-// What is to be asked to stop when the program ends: holds whose work goes on, and loops.
+// Loops, which are to be asked to stop when the program ends.
 const running = new Set();
 // In whose work we are.
 const within = new AsyncLocalStorage();
@@ -79,7 +73,7 @@ function guard() {
     // Not by the program's own options: `--input-type` is none for a thread.
     watchdog = new Worker(source(), { execArgv: [], eval: source() === SPARE }).on("error", lost).once("message", isHere);
     watchdog.unref();
-    for (const hold of running) hold._guard?.();
+    showTo(watchdog);
   } catch { lost(); }
 }
 
@@ -90,11 +84,11 @@ export function releaseOnExit(...signals) {
       // Who listens, too, ends the program. Else a second one means at once.
       const alone = process.listenerCount(signal) === 1;
       if (alone) process.off(signal, listener);
-      const all = [...running];
+      const all = [...held, ...running];
       for (const each of all) each._interrupt("the program ends");
       const over = Promise.all(all.map((each) => each._given));
       await Promise.race([over, sleep(Math.max(0, ...all.map((each) => each.grace)))]);
-      if (all.some((each) => each._ended?.signal.aborted)) await Promise.race([over, sleep(SLACK)]);
+      if (all.some((each) => each._ended)) await Promise.race([over, sleep(SLACK)]);
       if (!alone) return;
       process.kill(process.pid, signal);
       // The first process of a container, which that does not end.
@@ -120,73 +114,87 @@ export class Dead extends Error {}
 export class Hold {
   constructor(nodes, what, path, { grace = 1000, onOverrun = "exit" } = {}) {
     Object.assign(this, { nodes, what, path, grace, onOverrun, reason: undefined });
-    Object.assign(this, { _token: 0, _length: 0, _margin: 0, _from: instant(), _stopBy: Infinity, _toldAt: undefined, _lost: false });
-    [this._stopping, this._ended] = [new AbortController(), new AbortController()];
+    Object.assign(this, { _token: 0, _length: 0, _margin: 0, _from: instant(), _stopBy: Infinity, _toldAt: undefined, _lost: false, _due: Infinity });
+    // Made when it is asked for.
+    [this._stopping, this._stopped, this._ended] = [undefined, false, false];
     this._given = new Promise((resolve) => (this._give = resolve));
-    this._line = new Line(nodes, this._ended.signal);
-    this._shared = new BigInt64Array(new SharedArrayBuffer(32)).fill(FAR);
-    this._shared[FIELDS.ended] = 0n;
+    this._line = new Line(nodes);
   }
 
   get token() { return this._token; }
 
-  get signal() { return this._stopping.signal; }
+  get signal() {
+    this._stopping ??= new AbortController();
+    if (this._stopped && !this._stopping.signal.aborted) this._stopping.abort(new Stopped(this.reason));
+    return this._stopping.signal;
+  }
 
   get remaining() { return this._lost ? 0 : Math.max(0, this._length * TRUST - this._margin - since(this._from)); }
 
-  held(need = 0) { return !this._ended.signal.aborted && this.remaining > need; }
+  held(need = 0) { return !this._ended && this.remaining > need; }
 
   check() {
     if (!this.held()) this._interrupt("the deadline is over");
-    if (this.signal.aborted) throw new Stopped(this.reason);
+    if (this._stopped) throw new Stopped(this.reason);
   }
 
-  _pause() { return this._length / 3; }
+  /** Between a renewal and the next. */
+  get _pause() { return this._length / 3; }
+
+  /** Whether it may be told to stop, and was not yet. */
+  get _waits() { return false; }
 
   /** One try. Its time is bounded so that another node can still be asked before the deadline. */
-  _post(path, body, shape, wait = 0) {
-    return this._line.once("POST", path, body, wait + Math.max(250, Math.min(1000, (this.remaining - wait) / 3)), shape);
+  _post(line, path, body, shape, wait = 0) {
+    return line.once("POST", path, body, wait + Math.max(250, Math.min(1000, (this.remaining - wait) / 3)), shape);
   }
 
   /** Moves the deadline: `length`, counted from before the request was sent. */
   _trust(sent, length) {
     [this._from, this._length] = [sent, length];
-    const by = (clock) => BigInt(Math.floor(clock + length * TRUST - this._margin));
-    Atomics.store(this._shared, FIELDS.mono, by(sent.mono));
-    Atomics.store(this._shared, FIELDS.wall, by(sent.wall));
+    this._due = sent.mono + this._pause;
+    show(this);
   }
+
+  /** Its end, by the clock of `mono`. */
+  get _end() { return this._from.mono + this._length * TRUST - this._margin; }
 
   _interrupt(reason, within = Infinity) {
     const by = instant().mono + within;
-    if (by < this._stopBy) Atomics.store(this._shared, FIELDS.stop, BigInt(Math.floor((this._stopBy = by))));
-    if (this.signal.aborted) return;
-    [this.reason, this._toldAt] = [reason, instant()];
-    this._stopping.abort(new Stopped(reason));
+    if (by < this._stopBy) show(this, (this._stopBy = by));
+    deadlines.soon(Math.min(this.remaining, within) - AHEAD);
+    if (this._stopped || this._ended) return;
+    [this.reason, this._toldAt, this._stopped] = [reason, instant(), true];
+    this._stopping?.abort(new Stopped(reason));
+    renewals.soon((this._due = Math.min(this._due, this._toldAt.mono + this._pause)));
   }
 
   async _acquire(line, ask, patience = Infinity, began = instant()) {
-    const rest = () => Math.max(0, patience + SLACK - since(began));
-    for (let [request, failed] = [randomUUID(), 0]; ; ) {
-      const sent = instant();
-      const left = Math.max(0, patience - since(began));
+    const [rest, left] = [SLACK, 0].map((more) => () => Math.max(0, patience + more - since(began)));
+    let [request, sent, poll] = [randomUUID(), undefined, 0];
+    const ask_ = (most) => {
+      sent = instant();
       // Of what is left so much is kept that another node can still be asked.
-      const timeout = Math.min(WAIT + SLACK, Math.max(250, (rest() * 2) / 3));
-      const poll = Math.max(0, Math.min(WAIT, left, timeout - SLACK / 2));
-      const body = { ...ask, request_id: request, wait_ms: Math.floor(poll) };
+      const timeout = Math.min(most + SLACK, Math.max(250, (rest() * 2) / 3));
+      poll = Math.max(0, Math.min(most, left(), timeout - SLACK / 2));
+      return line.once("POST", this.path, { ...ask, request_id: request, wait_ms: Math.floor(poll) }, timeout, ...this._answers);
+    };
+    for (let first = true; ; ) {
       let answer;
       try {
-        answer = await line.once("POST", this.path, body, timeout, ...this._answers);
-        failed = 0;
+        // The first question waits for nothing.
+        answer = await (first ? ask_(0) : line.waits(Math.min(WAIT, left()), ask_));
       } catch (error) {
-        const over = !(error instanceof Unreachable) || (await sleep(Math.min(line.pause((failed += 1)), rest()), line.over));
+        const over = !(error instanceof Unreachable) || (await sleep(Math.min(line.pause(), rest()), line.over));
         if (over || !rest()) throw error;
         continue;
       }
       if (this._take(answer) && (await this._confirm(line, sent, rest))) return this._start();
       if (this._token) [request, this._token] = [randomUUID(), 0]; // that grant is over; another is another
-      else if (since(began) >= patience) throw new NotGranted(`${this.what}: ${answer.reason}`, answer);
+      else if (!left()) throw new NotGranted(`${this.what}: ${answer.reason}`, answer);
       // It did not wait: the node knows that it cannot be soon.
-      else if (since(sent) < poll / 2) await sleep(between(0.5, 1) * Math.min(5000, Math.max(200, answer.retry_in_ms ?? 0), left), line.over);
+      else if (since(sent) < poll / 2) await sleep(between(0.5, 1) * Math.min(5000, Math.max(200, answer.retry_in_ms ?? 0), left()), line.over);
+      first = false;
     }
   }
 
@@ -195,82 +203,80 @@ export class Hold {
     let sure = since(sent) < this._length / 10;
     this._lost = false;
     this._trust(sure ? sent : instant(), this._length);
-    for (let failed = 0; !sure && this.held() && rest() && !(await sleep(failed && line.pause(failed), line.over)); failed += 1) sure = await this._try(0);
+    const again = async () => !sure && this.held() && rest() && !(await sleep(this._line.failed && this._line.pause(), line.over));
+    while (await again()) sure = Boolean(await this._try(() => this._renew(this._line, 0)));
     // An order to stop that is still true comes again.
-    [this._stopping, this._stopBy] = [new AbortController(), Infinity];
-    Atomics.store(this._shared, FIELDS.stop, FAR);
+    [this._stopping, this._stopped, this._stopBy] = [undefined, false, Infinity];
     return sure;
   }
 
   _start() {
-    running.add(this);
+    held.add(this);
+    show(this);
     if (!watchdog && this.onOverrun === "exit") guard();
-    else this._guard();
-    this._keep();
-    this._watch();
+    renewals.soon(this._due);
+    deadlines.soon(this.remaining - this._near);
+    if (this._waits) stops.anew();
     return this.onOverrun === "exit" ? here : undefined;
   }
 
-  _guard() { if (this.onOverrun === "exit") watchdog?.postMessage({ id: randomUUID(), what: this.what, shared: this._shared.buffer }); }
-
-  async _try(wait) {
+  /** Whether a node answered; undefined when it refused. */
+  async _try(renew) {
+    this._due = instant().mono + SOON;
     try {
-      await this._renew(wait);
-      return true;
+      return await renew();
     } catch (error) {
-      if (error instanceof Refused && !this._ended.signal.aborted) {
-        this._lost ||= LOST.includes(error.status); // it may be another's already
-        this._interrupt(`refused: ${error.detail}`);
-      }
-      return false;
+      if (!(error instanceof Refused)) return false;
+      this._lost ||= LOST.includes(error.status); // it may be another's already
+      this._due = instant().mono + this._pause;
+      this._interrupt(`refused: ${error.detail}`);
+      return undefined;
     }
   }
 
-  async _keep() {
-    const over = this._ended.signal;
-    // After a failure, and once it stops, nothing is to be waited for at the node.
-    for (let failed = 0; !(await sleep(failed ? this._line.pause(failed) : this._pause(), over)) && this.held(); ) {
-      failed = (await this._try(failed || this.signal.aborted ? 0 : POLL)) ? 0 : failed + 1;
-    }
-  }
+  /** So long before the deadline the work must stop. */
+  get _near() { return Math.min(Math.max(this.grace, SOON), this._length / 5); }
 
-  /** Between now and the end of the process nothing is waited for: nobody who writes or reads what is said. */
-  async _watch() {
-    const ahead = this.onOverrun === "exit" ? AHEAD : 0;
-    const grace = () => Math.min(Math.max(this.grace, SOON), this._length / 5);
-    const left = () => Math.min(this.remaining, this._stopBy - instant().mono) - ahead;
-    const edge = () => (this.signal.aborted ? left() : this.remaining - grace());
-    while (!(await sleep(Math.min(TICK, Math.max(2, edge())), this._ended.signal))) {
-      if (this.remaining <= grace()) this._interrupt("it was not renewed in time");
-      if (left() <= 0 && this._toldAt && since(this._toldAt) >= LAST_CHANCE) return this._overrun();
-    }
+  /** Between now and the end of the process nothing is waited for: nobody who writes or reads what is said. In how long to look again. */
+  _look() {
+    if (this._ended) return Infinity;
+    const near = this.remaining - this._near;
+    if (near <= 0) this._interrupt("it was not renewed in time");
+    if (!this._stopped) return near;
+    const left = Math.max(Math.min(this.remaining, this._stopBy - instant().mono) - (this.onOverrun === "exit" ? AHEAD : 0), LAST_CHANCE - since(this._toldAt));
+    return left > 0 ? left : this._overrun();
   }
 
   _overrun() {
-    if (this.onOverrun !== "exit") return this.onOverrun(this);
-    lastWords(`soloist: ${this.what} (token ${this._token}): ${this.reason}, and the work has not ended in time. ${ADVICE}\n`, () => exit(EXIT_CODE));
+    const { onOverrun } = this;
+    this.onOverrun = () => {};
+    if (onOverrun !== "exit") setImmediate(onOverrun, this);
+    else lastWords(`soloist: ${this.what} (token ${this._token}): ${this.reason}, and the work has not ended in time. ${ADVICE}\n`, () => exit(EXIT_CODE));
+    return Infinity;
   }
 
   /** The work has ended: says so, if it is still ours. */
-  async _end(path, body, shape) {
+  async _close(path, body, shape) {
     const left = this.remaining;
     this._finish();
     const warn = (error) => process.emitWarning(`${this.what}: not given back, so it runs out by itself: ${error.message}`, "SoloistWarning");
-    if (left) await new Line(this.nodes).call("POST", path, body, Math.min(SLACK, left / 2), left, shape).catch(warn);
+    if (left) await this._line.call("POST", path, body, Math.min(SLACK, left / 2), left, shape).catch(warn);
     this._gone();
   }
 
-  _finish() { this._ended.abort(Atomics.store(this._shared, FIELDS.ended, 1n)); }
+  _finish() { show(this, (this._ended = true)); }
 
   _gone() {
     this._finish();
-    this._give(running.delete(this));
+    this._give(drop(this));
   }
 }
 
 /** The right to be the only one. `run`: the run of the job that this grant is, if its name is a job. */
 export class Lease extends Hold {
   _lines = [];
+  // How many there were before these.
+  _before = 0;
   _answers = [GRANT, BUSY];
 
   constructor(nodes, name, options) {
@@ -282,8 +288,10 @@ export class Lease extends Hold {
 
   log(line) {
     this._lines.push(...String(line).split("\n").map((part) => cut(part, LONGEST)));
-    this._lines.splice(0, this._lines.length - KEPT);
+    this._drop(this._lines.length - KEPT);
   }
+
+  _drop(count) { this._before += this._lines.splice(0, Math.max(0, count)).length; }
 
   _take(answer) {
     const { secret, token, run, expires_in_ms, renew_every_ms } = answer;
@@ -299,12 +307,13 @@ export class Lease extends Hold {
     await life.wait(this, this._every + SOON);
   }
 
-  get _until() { return this._from.mono + this._length * TRUST; }
+  get _until() { return this._end + this._margin; }
 
   /** The watcher kills so long before the end of the lease: the work is over before. */
   _arm(margin) {
     this._margin = margin + BEFORE_KILL;
     super._trust(this._from, this._length);
+    deadlines.soon(this.remaining - this._near);
   }
 
   _trust(sent, length) {
@@ -312,24 +321,45 @@ export class Lease extends Hold {
     life.say(this);
   }
 
-  async _renew(wait) {
-    const [line, progress, lines, sent] = [this._line, this._progress, this._lines.slice(0, AT_ONCE), instant()];
-    const body = { secret: this._secret, wait_ms: Math.min(wait, this._every), progress, lines: lines.length ? lines : undefined };
-    const kept = { expires_in_ms: (ms) => span(ms) && ms <= LONGER * this._most, stop: (stop) => stop === null || has(stop, STOP) };
-    const answer = await this._post(`${this.path}/renew`, body, kept, body.wait_ms).catch((error) => {
-      // What the work says must not cost it the lease.
-      if (!(error instanceof Refused) || [401, 403, ...LOST].includes(error.status) || !(progress || lines.length)) throw error;
-      process.emitWarning(`${this.what}: its output was refused and is dropped: ${error.message}`, "SoloistWarning");
-    });
-    if (line !== this._line) return; // the work has ended meanwhile, and its last words are sent again
-    this._lines.splice(0, lines.length);
-    if (this._progress === progress) this._progress = undefined;
-    if (!answer) return this._renew(0);
-    this._trust(sent, Math.min(answer.expires_in_ms, this._most));
-    if (answer.stop) this._interrupt(answer.stop.why, answer.stop.within_ms);
+  get _waits() { return Boolean(this.run) && !this._stopped; }
+
+  /** When it waits at a node for an order to stop, that renews it too. */
+  get _pause() { return this._waits ? Math.min(this._every * 2.5, this._length / 2) : this._stopped ? this._every / 2 : this._every; }
+
+  /** Whether its work has said what the job's page shows. */
+  get _talks() { return Boolean(this.run && (this._lines.length || this._progress)); }
+
+  /** What a renewal carries, and the last line of it. */
+  _said() {
+    const [progress, lines] = this.run ? [this._progress, this._lines.slice(0, AT_ONCE)] : [undefined, []];
+    return { words: { secret: this._secret, progress, lines: lines.length ? lines : undefined }, last: this._before + lines.length };
   }
 
-  _pause() { return this.signal.aborted ? this._every / 2 : 0; }
+  get _kept() { return { expires_in_ms: (ms) => span(ms) && ms <= LONGER * this._most, stop: (stop) => stop === null || has(stop, STOP) }; }
+
+  /** False when this is no answer of a node. */
+  _hear(sent, { words, last }, answer) {
+    const [isKept, isRefused] = [has(answer, this._kept), has(answer, REFUSED)];
+    if (!isKept && !isRefused) return false;
+    if (isRefused && ([401, 403, ...LOST].includes(answer.status) || !(words.progress || words.lines))) throw new Refused(answer.status, answer.detail);
+    this._drop(last - this._before);
+    if (this._progress === words.progress) this._progress = undefined;
+    if (isKept) {
+      this._trust(sent, Math.min(answer.expires_in_ms, this._most));
+      if (answer.stop) this._interrupt(answer.stop.why, answer.stop.within_ms);
+    } else {
+      // What the work says must not cost it the lease.
+      process.emitWarning(`${this.what}: its output was refused and is dropped: ${answer.detail}`, "SoloistWarning");
+      this._due = instant().mono;
+    }
+    return true;
+  }
+
+  async _renew(line, most) {
+    const [said, sent, wait] = [this._said(), instant(), Math.min(most, this._every)];
+    const answer = this._post(line, `${this.path}/renew`, { ...said.words, wait_ms: Math.floor(wait) }, this._kept, wait);
+    return this._hear(sent, said, await answer.catch((error) => { if (error instanceof Refused) return error; throw error; }));
+  }
 }
 
 /** A turn of a rotation. The work may set `outcome` (`done`, `empty`), `next` (a type) and `notBefore` (RFC 3339). */
@@ -342,10 +372,11 @@ export class Turn extends Hold {
     return Boolean(answer.turn);
   }
 
-  async _renew() {
+  async _renew(line) {
     const sent = instant();
-    await this._post(`${this._turn}/extend`, { token: this._token }, TURN);
+    await this._post(line, `${this._turn}/extend`, { token: this._token }, TURN);
     this._trust(sent, this._length);
+    return true;
   }
 }
 
@@ -356,11 +387,12 @@ export class Task extends Hold {
     Object.assign(this, { id, key, payload, source, attempt, _token: token, _length: length });
   }
 
-  async _renew() {
+  async _renew(line) {
     const sent = instant();
-    const { kept } = await this._post(this.path, undefined, EXTENDED);
+    const { kept } = await this._post(line, this.path, undefined, EXTENDED);
     if (!kept.includes(this.id)) throw new Refused(409, `${this.key} is another's by now`);
     this._trust(sent, this._length);
+    return true;
   }
 
   async _work(handler) {
@@ -421,7 +453,7 @@ export class Soloist extends Nodes {
       return await work(lease);
     } catch (error) {
       // To end because one was asked to is no failure, however the work noticed.
-      if (lease.signal.aborted && (error instanceof Stopped || error?.name === "AbortError")) throw new Stopped(lease.reason);
+      if (lease._stopped && (error instanceof Stopped || error?.name === "AbortError")) throw new Stopped(lease.reason);
       end = { end: "failed", error: cut(`${error?.name}: ${error?.message ?? error}`, LONGEST) };
       throw error;
     } finally {
@@ -429,10 +461,9 @@ export class Soloist extends Nodes {
       // Work that its own program asked to stop is not done: the next may begin at once, and a job that ends with its work is not off.
       if (end.end === "done" && OWN_END.includes(lease.reason)) end = { end: "unused" };
       await life.end(lease);
-      lease._line = new Line(this);
       // The last words are worth one try.
-      while ((lease._lines.length || lease._progress) && lease.remaining && (await lease._try(0)));
-      await lease._end(`${lease.path}/release`, { secret: lease._secret, ...end }, { released: (value) => typeof value === "boolean" });
+      while (lease._talks && lease.remaining && (await lease._renew(lease._line, 0).catch(() => false)));
+      await lease._close(`${lease.path}/release`, { secret: lease._secret, ...end }, { released: (value) => typeof value === "boolean" });
     }
   }
 
@@ -455,7 +486,7 @@ export class Soloist extends Nodes {
       outcome = turn.outcome;
       return value;
     } finally {
-      await turn._end(`${turn._turn}/pass`, { token: turn._token, outcome, next: turn.next, not_before: turn.notBefore }, { turn: text });
+      await turn._close(`${turn._turn}/pass`, { token: turn._token, outcome, next: turn.next, not_before: turn.notBefore }, { turn: text });
     }
   }
 
@@ -464,19 +495,24 @@ export class Soloist extends Nodes {
     return new Loop(`collect ${source}`, parallel, async (over) => {
       const line = new Line(this, over);
       const length = lease ?? (await line.call("GET", rules, undefined, SLACK, Infinity, RULES)).lease_ms;
-      const ask = { collector: collector ?? this.holder, max: 1, sources: [source], wait_ms: WAIT };
-      let results = [];
+      let [results, busy, sent] = [[], true, undefined];
+      const ask = (wait) => {
+        sent = instant();
+        const claim = { collector: collector ?? this.holder, max: 1, sources: [source], wait_ms: wait, request_id: randomUUID() };
+        return line.call("POST", "/api/v1/results", { results, claim }, wait + SLACK, Infinity, HANDED);
+      };
       try {
         while (!over.aborted) {
-          const sent = instant();
-          const { claim } = await line.call("POST", "/api/v1/results", { results, claim: { ...ask, request_id: randomUUID() } }, WAIT + SLACK, Infinity, HANDED);
-          results = [];
+          // After a task nothing is waited for: its result is not to wait either.
+          const { claim } = await (busy ? ask(0) : line.waits(WAIT, ask));
+          const waited = !busy;
+          [results, busy] = [[], claim.tasks.length > 0];
           for (const each of claim.tasks) {
             const task = new Task(this, claim.claim, length, each);
             if (!(await task._confirm(line, sent))) return; // lost before it began: the rules may be others by now
             results.push(await task._work(handler));
           }
-          if (!claim.tasks.length && since(sent) < WAIT / 2) await sleep(between(200, 1000), over);
+          if (waited && !busy && since(sent) < WAIT / 2) await sleep(between(200, 1000), over);
         }
       } finally {
         if (results.length) await new Line(this).call("POST", "/api/v1/results", { results }, SLACK, WAIT, RESULTS);

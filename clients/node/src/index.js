@@ -2,7 +2,8 @@
 //
 // | module | what it does |
 // | --- | --- |
-// | line.js | the clocks; HTTP to one of several nodes, with time-outs and fail-over; the live stream |
+// | line.js | the clocks; HTTP to one of several nodes, with time-outs, fail-over and a few connections; the live stream |
+// | keep.js | renews and watches all that is held, whatever its number |
 // | client.js | leases, turns and tasks: the deadline, the interrupt |
 // | life.js | the life line: tells the watcher of a node on this machine under what this process works |
 // | end.js | the last words of a process, and its end |

@@ -34,6 +34,8 @@ export function wait(lease, most) {
 // `_arm` how long before its end the kill is.
 const leases = new Map();
 let [socket, up, down, failed, state, dirty, asked, offset] = [undefined, false, false, 0, "", new Set(), [], -Infinity];
+// Looks after answers, while there are any to come.
+let listen;
 
 /** Before the work begins. Waits for the answer, for a second at most. */
 export async function begin(nodes, lease) {
@@ -95,7 +97,7 @@ function open(where, nodes) {
   const again = () => (leases.size ? open(where, nodes) : ([socket, down] = [undefined, false]));
   // After whatever came while the event loop was blocked has been heard.
   const look = () => { if (asked.length && instant().mono - asked[0].at > PATIENCE) lost(new Error("it did not answer within a second")); };
-  timer = setInterval(() => setImmediate(look), PATIENCE / 4).unref();
+  listen = () => (timer ??= setInterval(() => (asked.length ? setImmediate(look) : (timer = clearInterval(timer))), PATIENCE / 4).unref());
   line.on("error", lost).on("end", () => lost(new Error("the watcher has ended the connection"))).on("close", () => lost(new Error("closed")));
   line.on("data", (said) => {
     const lines = (heard + said).split("\n");
@@ -112,6 +114,7 @@ function open(where, nodes) {
 
 function ask(lease, words) {
   asked.push({ at: instant().mono, lease, until: words.until_ns });
+  listen();
   socket.write(`${JSON.stringify(words)}\n`);
 }
 

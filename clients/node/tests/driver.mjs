@@ -4,6 +4,7 @@
 //
 // As clients/python/tests/driver.py says; the library's log is that of NODE_DEBUG=soloist. MODE `block` works without ever letting the event loop go on.
 import { openSync, readFileSync, writeSync } from "node:fs";
+import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import dns from "node:dns";
 import { Dead, NotGranted, releaseOnExit, Retry, Soloist } from "../src/index.js";
@@ -93,8 +94,45 @@ async function follow(signal) {
   }
 }
 
+/** Many leases; see clients/python/tests/driver.py. */
+async function light(count) {
+  const [numbers, leases] = [Array.from({ length: count }, (_, nth) => nth), new Map()];
+  const some = async (all, act) => Promise.all(Array.from({ length: 16 }, async () => { for (let nth; (nth = all.shift()) !== undefined; ) await act(nth); }));
+  const take = (nth) => new Promise((taken, failed) => {
+    const late = (lease) => say(lease.token, now(), `overrun-${nth}`);
+    const keep = (lease) => new Promise((give) => {
+      leases.set(nth, { lease, give, given: () => given });
+      if (count <= 100) {
+        say(lease.token, now(), `took-${nth}`);
+        lease.signal.addEventListener("abort", () => (say(lease.token, now(), `lost-${nth}`), console.error(`lost ${nth}: ${lease.reason}`)));
+      }
+      taken();
+    });
+    const given = client.lease(`${name}-${nth}`, keep, { ttl: ttl * (1 + (nth % 2)), wait: 60_000, onOverrun: late });
+    given.catch(failed);
+  });
+  const give = async (nth) => {
+    const { give: end, given } = leases.get(nth);
+    leases.delete(nth);
+    end();
+    await given();
+  };
+  const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+  say(0, now(), "ready");
+  await lines.next();
+  await some([...numbers], take);
+  say(0, now(), "held");
+  for (let line; !(line = await lines.next()).done; ) {
+    const [verb, nth] = line.value.split(" ");
+    const at = now();
+    if (verb === "look") say(0, at, `holds-${[...leases.values()].filter(({ lease }) => lease.held() && !lease.signal.aborted).length}`);
+    if (verb === "give") await give(Number(nth)).then(() => say(0, now(), `gave-${nth}`));
+  }
+  await some([...leases.keys()], give);
+}
+
 const over = new AbortController();
-const closed = new Promise((resolve) => process.stdin.resume().once("end", () => (over.abort(), resolve())));
+const closed = what === "light" || new Promise((resolve) => process.stdin.resume().once("end", () => (over.abort(), resolve())));
 if (process.env.DRIVER_HANDLER) process.on("SIGTERM", () => (console.error("its own handler"), (process.exitCode = 5), loop.close(), process.stdin.destroy()));
 releaseOnExit();
 let loop;
@@ -121,5 +159,7 @@ if (what === "whole") {
   const came = await client.lease(name, () => "granted", { wait: 1000 }).catch((error) => error);
   console.error(`waited: ${came.name ?? came} ${((performance.now() - began) / 1000).toFixed(2)} s ${came.message ?? ""}`);
   process.stdin.destroy();
+} else if (what === "light") {
+  await light(Number(mode));
 } else if (what === "turn") await turns(over.signal);
 else await follow(over.signal);

@@ -2,7 +2,7 @@
 
     driver.py WHAT ADDRESSES TOKEN NAME FILE [MODE]
 
-WHAT is `lease`, `turn`, `collect`, `follow`, or `wait` (a second for a lease; then it says what came of it, and ends); NAME the lease, ROTATION/TYPE, the source or the job. An act is one line: `token python pid
+WHAT is `lease`, `turn`, `collect`, `follow`, `light`, or `wait` (a second for a lease; then it says what came of it, and ends); NAME the lease, ROTATION/TYPE, the source or the job. An act is one line: `token python pid
 boot-seconds word`. The clock is read before the library is asked, so a line that is written late after a pause tells when it was allowed.
 It ends when its standard input does.
 
@@ -16,8 +16,11 @@ its thread, or raises what is no error; `many` had ten other leases before; `int
 coroutine (Python); `alarms` is struck by exceptions of a signal while it begins (Python); `fork-daemon` forks and ends the parent (Python). WHAT `whole` is a
 loop as a whole program, which ends with a signal.
 
-DRIVER_HANDLER=1: the program has a handler of SIGTERM of its own, before the library has. DRIVER_THREADS=n: of the threads of a lease the nth cannot be
+DRIVER_HANDLER=1: the program has a handler of SIGTERM of its own, before the library has. DRIVER_THREADS=n: of the threads that keep leases the nth cannot be
 started. DRIVER_TWO=1: every name has two addresses, 127.0.0.2 and 127.0.0.1.
+
+WHAT `light` holds as many leases as MODE says, NAME-0 and so on: it waits for `go`, takes them, and does what each line of its standard input
+asks for, `look` or `give NTH`. At the deadline of each a function is called.
 
 DRIVER_TTL is the length of a lease in seconds (2 else), DRIVER_OVERRUN the client's `overrun`; with DRIVER_LOG the library's log is on standard error.
 """
@@ -48,7 +51,7 @@ if os.environ.get("DRIVER_THREADS"):
     starts, start = itertools.count(1), threading.Thread.start
 
     def begun(self: threading.Thread) -> None:
-        if self.name.startswith("soloist lease") and next(starts) >= int(os.environ["DRIVER_THREADS"]):
+        if self.name in ("soloist renewals", "soloist deadlines") and next(starts) >= int(os.environ["DRIVER_THREADS"]):
             raise RuntimeError("can't start new thread")
         start(self)
     threading.Thread.start = begun  # type: ignore[method-assign]
@@ -219,6 +222,63 @@ def wait() -> None:
         until_closed()
 
 
+def light(count: int) -> None:
+    """Many leases, and no thread of this program for any of them."""
+    clients: "dict[int, tuple[Any, Any]]" = {}
+
+    def all(act: Any) -> None:
+        numbers = iter(range(count))
+
+        def some() -> None:
+            for nth in numbers:
+                act(nth)
+        threads = [threading.Thread(target=some) for _ in range(16)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+
+    def take(nth: int) -> None:
+        over = lambda lease: say(lease.token(), now(), f"overrun-{nth}")  # noqa: E731
+        holder = client.lease(f"{name}-{nth}", ttl=ttl * (1 + nth % 2), wait=60.0, on_overrun=over)
+        lease = holder.__enter__()
+        clients[nth] = (holder, lease)
+        if count <= 100:
+            say(lease.token(), now(), f"took-{nth}")
+
+    def watch() -> None:
+        seen = set()
+        while not closing.is_set():
+            for nth, (_, lease) in list(clients.items()):
+                at = now()
+                if lease.stopping.is_set() and nth not in seen:
+                    seen.add(nth)
+                    say(lease.token(), at, f"lost-{nth}")
+                    print(f"lost {nth}: {lease.reason}", file=sys.stderr, flush=True)
+            time.sleep(0.01)
+
+    def give(nth: int) -> None:
+        if nth in clients:
+            holder, _ = clients.pop(nth)
+            holder.__exit__(None, None, None)
+
+    say(0, now(), "ready")
+    sys.stdin.readline()
+    if count <= 100:
+        threading.Thread(target=watch, daemon=True).start()
+    all(take)
+    say(0, now(), "held")
+    for line in sys.stdin:
+        if line.startswith("give "):
+            give(int(line.split()[1]))
+            say(0, now(), f"gave-{line.split()[1]}")
+        elif line.startswith("look"):
+            at = now()
+            say(0, at, f"holds-{sum(lease.held() and not lease.stopping.is_set() for _, lease in clients.values())}")
+    closing.set()
+    all(give)
+
+
 def struck(*_: Any) -> None:
     raise TimeoutError("struck")
 
@@ -288,6 +348,8 @@ elif what == "collect":
         until_closed()
 elif what == "wait":
     wait()
+elif what == "light":
+    light(int(mode))
 elif what == "turn":
     thread = threading.Thread(target=turns)
     thread.start()

@@ -246,6 +246,17 @@ impl Driver {
         self.wait()
     }
 
+    /// Writes a line to its standard input.
+    pub(super) fn tell(&mut self, line: &str) {
+        let stdin = self.stdin.as_mut().expect("its standard input is open");
+        writeln!(stdin, "{line}").expect("it reads");
+    }
+
+    /// Ends its standard input.
+    pub(super) fn ends(&mut self) {
+        self.stdin.take();
+    }
+
     /// Tells it to end, and waits; what it said.
     ///
     /// # Panics

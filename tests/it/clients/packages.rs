@@ -87,19 +87,20 @@ fn only_comments_and_empty_lines_are_not_counted() {
 }
 
 /// A library is to be read by whoever trusts it. It was 550 lines before the life line (130 lines), the end of the program (60) and what public reports of other
-/// clients found (50). Java has no more lines than the others, though a part of them is a reader and writer of JSON, which
-/// the others need not bring.
+/// clients found (50). Java has more than the others: a reader and writer of JSON (50), connections by sockets (125), because the JDK's own client of HTTP costs a
+/// program more than half of its calls and has no limit of connections, and the threads that keep all that is held (110). Python and Node have 100 more
+/// for the same two: what keeps all that is held, and a few connections for all calls.
 #[test]
-fn no_library_has_800_lines() {
-    for (sources, end) in [
-        ("python/src/soloist", ".py"),
-        ("node/src", ".js"),
-        ("java/soloist-client/src/main/java/io/soloist/client", ".java"),
+fn no_library_is_too_long_to_be_read() {
+    for (sources, end, most) in [
+        ("python/src/soloist", ".py", 900),
+        ("node/src", ".js", 900),
+        ("java/soloist-client/src/main/java/io/soloist/client", ".java", 1_100),
     ] {
         let files = std::fs::read_dir(clients(sources)).expect("a library").flatten();
         let files = files.filter(|file| file.file_name().to_string_lossy().ends_with(end));
         let read = |file: std::fs::DirEntry| std::fs::read_to_string(file.path());
         let sum: usize = files.map(|file| lines_of_code(&read(file).expect("a source"))).sum();
-        assert!((200..800).contains(&sum), "{sources} has {sum} lines");
+        assert!((200..most).contains(&sum), "{sources} has {sum} lines");
     }
 }

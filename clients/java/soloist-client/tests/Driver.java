@@ -144,6 +144,65 @@ public final class Driver {
         }
     }
 
+    private static final java.util.concurrent.ConcurrentSkipListMap<Integer, Lease> MANY = new java.util.concurrent.ConcurrentSkipListMap<>();
+
+    /** Does it for each number below {@code count}, 16 at a time. */
+    private static void each(List<Integer> numbers, java.util.function.IntConsumer what) throws InterruptedException {
+        var left = new java.util.concurrent.ConcurrentLinkedQueue<>(numbers);
+        List<Thread> threads = new ArrayList<>();
+        for (int nth = 0; nth < 16; nth++) {
+            threads.add(new Thread(() -> {
+                for (Integer number; (number = left.poll()) != null; ) what.accept(number);
+            }));
+            threads.get(nth).start();
+        }
+        for (Thread thread : threads) thread.join();
+    }
+
+    private static Lease one(Soloist client, String name, int nth, boolean few) {
+        Options options = new Options();
+        options.ttl = Duration.ofSeconds(Long.parseLong(System.getenv("DRIVER_TTL")) * (1 + nth % 2));
+        options.patience = Duration.ofSeconds(60);
+        options.onOverrun = hold -> say(hold.token(), now(), "overrun-" + nth);
+        Lease lease = client.lease(name + "-" + nth, options);
+        if (few) say(lease.token(), now(), "took-" + nth);
+        return lease;
+    }
+
+    /** As tests/it/clients/light.rs says. */
+    private static void light(Soloist client, String name, int count) throws Exception {
+        var input = new java.io.BufferedReader(new java.io.InputStreamReader(System.in, StandardCharsets.UTF_8));
+        say(0, now(), "ready");
+        input.readLine();
+        if (count <= 100) {
+            Thread looks = new Thread(() -> {
+                java.util.Set<Integer> lost = new java.util.HashSet<>();
+                while (true) {
+                    String at = now();
+                    MANY.forEach((nth, lease) -> {
+                        if (!lease.stopping() || !lost.add(nth)) return;
+                        say(lease.token(), at, "lost-" + nth);
+                        System.err.println("lost " + nth + ": " + lease.reason());
+                    });
+                    java.util.concurrent.locks.LockSupport.parkNanos(10_000_000);
+                }
+            });
+            looks.setDaemon(true);
+            looks.start();
+        }
+        each(java.util.stream.IntStream.range(0, count).boxed().toList(), nth -> MANY.put(nth, one(client, name, nth, count <= 100)));
+        say(0, now(), "held");
+        for (String line; (line = input.readLine()) != null; ) {
+            String at = now();
+            if (line.equals("look")) say(0, at, "holds-" + MANY.values().stream().filter(lease -> !lease.stopping()).count());
+            if (!line.startsWith("give ")) continue;
+            int nth = Integer.parseInt(line.substring(5));
+            MANY.remove(nth).close();
+            say(0, now(), "gave-" + nth);
+        }
+        each(List.copyOf(MANY.keySet()), nth -> MANY.remove(nth).close());
+    }
+
     private static void await(Soloist client, String name, Options options) {
         options.patience = Duration.ofSeconds(1);
         long began = System.nanoTime();
@@ -197,6 +256,10 @@ public final class Driver {
                 if (frame.get("type").equals("job")) jobs.add(frame.get("job"));
                 for (Object job : jobs) say((Long) ((Map<?, ?>) job).get("version"), now(), (String) ((Map<?, ?>) job).get("state"));
             }, name);
+            case "light" -> {
+                light(client, name, Integer.parseInt(mode));
+                return;
+            }
             case "whole" -> {
                 loop = client.runWhileLeader(name, lease -> work(lease, mode), options);
                 loop.join();

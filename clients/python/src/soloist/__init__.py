@@ -2,8 +2,9 @@
 
 | module | what it does |
 | --- | --- |
-| `line` | the clock; HTTP to one of several nodes, with time-outs and fail-over; the live stream |
+| `line` | the clock; HTTP to one of several nodes, with time-outs, fail-over and a few connections; the live stream |
 | `life` | the life line: tells the watcher of a node on this machine under what this process works |
+| `keep` | renews and watches all that is held, whatever its number, by three threads |
 | `client` | leases, turns and tasks: the deadline, the interrupt, the watchdog |
 
 It stores nothing and decides nothing: the node says who may work.

@@ -5,8 +5,8 @@ answer means nothing: the next node is asked, until the deadline. What the node 
 program wished. What was waited for is renewed once before the work begins: it may be as old as the question. What is held is
 given back when the work has ended and not before.
 
-The watchdog is a thread of its own, apart from the one that renews. From "the deadline is near" to the end of the process it takes no lock that
-others keep while they wait, logs nothing and waits for nobody: not for a handler, not for who reads standard error. It needs the
+What is held costs no thread: `keep` has three for all. The one that keeps the deadlines takes, from "the deadline is near" to the end of the process, no
+lock that others keep while they wait, logs nothing and waits for nobody: not for a handler, not for who reads standard error. It needs the
 interpreter's lock: native code that keeps that lock past the deadline delays it, and only the token helps then.
 
 What is held is this process's. A forked child has nothing: its `check()` fails at once, and it neither renews nor gives back.
@@ -14,26 +14,14 @@ What is held is this process's. A forked child has nothing: its `check()` fails 
 
 from __future__ import annotations
 
-import atexit
-import contextlib
-import inspect
-import itertools
-import logging
-import math
-import os
-import random
-import signal
-import sys
-import threading
-import time
-import traceback
-import uuid
+import atexit, collections, contextlib, inspect, itertools, logging, math, os, random, signal, sys, threading, time, traceback, uuid
 from _thread import allocate_lock, start_new_thread
-from typing import Any, Callable, ContextManager, Dict, Iterator, List, Optional, Tuple, Union
+from typing import Any, Callable, ContextManager, Deque, Dict, Iterator, List, Optional, Tuple, Union
 from urllib.parse import quote
 
+from .keep import POLL, TICK, deadlines, held, renewals, stops
 from .life import life
-from .line import Line, Nodes, Refused, Shape, SoloistError, Unreachable, clock, frames, has, listed, own, span, text, whole
+from .line import AGAIN, Line, Nodes, Refused, Shape, SoloistError, Unreachable, clock, frames, has, listed, own, span, text, whole
 from .told import tell
 
 Overrun = Union[str, Callable[[Any], None]]
@@ -43,15 +31,13 @@ EXIT_CODE = 76
 ADVICE = "This process ends now, because another may begin. Call check() between the acts, or give on_overrun a function."
 # Clocks may run 1 % apart.
 TRUST = 0.99
-# Seconds. TICK: a wait of the system stands still with a suspended machine, so the clock is read this often. LAST_CHANCE: what the work
-# has when it could not be told before the deadline, as after a pause.
-TICK, LAST_CHANCE = 0.1, 0.1
+# Seconds that the work has when it could not be told before the deadline, as after a pause.
+LAST_CHANCE = 0.1
 # So long before the deadline the process begins to end, and so long its reason may take to be written. SOON: nobody is told later than this.
 # BEFORE_KILL: so long before the watcher kills is the deadline of what is watched.
 LAST_WORDS, SOON, BEFORE_KILL = 0.02, 0.15, 0.05
-# Seconds of one long poll, and for its answer: a node that is paused hides a grant no longer. POLL: so long a renewal may wait at the
-# node for an order to stop.
-WAIT, SLACK, POLL = 10.0, 2.0, 1.5
+# Seconds of one long poll, and for its answer: a node that is paused hides a grant no longer.
+WAIT, SLACK = 10.0, 2.0
 # HTTP: it is over, or another's.
 LOST = (404, 409)
 # What a node says, by its fields. A longer length than was granted is not trusted, and this many times as long is no node's.
@@ -62,6 +48,7 @@ TURN: Shape = {"turn": text, "token": whole, "lease_until": text}
 TASK: Shape = {"id": text, "key": text, "source": text, "payload": lambda _: True, "token": whole, "attempt": whole}
 STOP: Shape = {"why": text, "within_ms": whole}
 RULES: Shape = {"lease_ms": span}
+REFUSED: Shape = {"status": lambda status: type(status) is int and 400 <= status < 500 and status not in AGAIN, "detail": text}
 EXTENDED: Shape = {"kept": lambda kept: isinstance(kept, list), "lost": lambda lost: isinstance(lost, list)}
 WORK: Shape = {"tasks": listed(TASK)}
 RESULTS: Shape = {"results": listed({"id": text, "status": text})}
@@ -84,8 +71,7 @@ def until(wait: Optional[float]) -> float:
 
 def quoted(name: str) -> str:
     """In a path. What no encoder takes, or leads to another path, is the caller's error, and is not tried again and again."""
-    if name in ("", ".", ".."):
-        raise ValueError(f"{name!r} is no name")
+    if name in ("", ".", ".."): raise ValueError(f"{name!r} is no name")
     return quote(name, safe="")
 
 
@@ -95,26 +81,22 @@ def plain(work: Callable[[Any], Any]) -> Callable[[Any], None]:
         if inspect.iscoroutine(said := work(hold)):
             said.close()
             raise TypeError(ASYNC)
-    if inspect.iscoroutinefunction(work):
-        raise TypeError(ASYNC)
+    if inspect.iscoroutinefunction(work): raise TypeError(ASYNC)
     return does
 
 
-# What is to be asked to stop when the program ends: holds whose work goes on, and loops. Emptied in a forked child.
+# Loops, which are to be asked to stop when the program ends. Emptied in a forked child.
 running: Dict[int, Any] = {}
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=running.clear)
+if hasattr(os, "register_at_fork"): os.register_at_fork(after_in_child=running.clear)
 
 
 @atexit.register
 def leave() -> None:
     """The program ends: asks all work to stop, begins nothing more, and waits until all was given back, for as long as the grace of the work."""
-    all = sorted(list(running.values()), key=lambda each: isinstance(each, Loop))  # what a loop holds ends before it
+    all = [*list(held.values()), *list(running.values())]  # what a loop holds ends before it
     end = clock() + max((each._grace for each in all), default=0.0)
-    for each in all:
-        each._interrupt("the program ends")
-    for each in all:
-        each._gone(end)
+    for each in all: each._interrupt("the program ends")
+    for each in all: each._gone(end)
 
 
 def release_on_exit(*signals: int) -> None:
@@ -133,12 +115,9 @@ def release_on_exit(*signals: int) -> None:
                 signal.signal(got, before)  # who sends a second one means at once
             # All else in a thread: what is interrupted here may have any lock.
             start_new_thread(by_signal, ())
-            if callable(before):
-                before(got, frame)
-        if before not in (signal.SIG_IGN, None):
-            signal.signal(number, handle)
-    for number in signals or (signal.SIGTERM,):
-        listen(number, signal.getsignal(number))
+            if callable(before): before(got, frame)
+        if before not in (signal.SIG_IGN, None): signal.signal(number, handle)
+    for number in signals or (signal.SIGTERM,): listen(number, signal.getsignal(number))
 
 
 class Stopped(Exception):
@@ -167,12 +146,13 @@ class Hold:
     _answers: Tuple[Shape, ...] = ()
     """To a request for it."""
 
-    def __init__(self, nodes: Nodes, what: str, path: str, grace: float, on_overrun: Overrun) -> None:
+    def __init__(self, nodes: Nodes, what: str, path: str, grace: float, on_overrun: Optional[Overrun]) -> None:
         self.stopping = threading.Event()
         """Set when the work must end."""
         self._what, self._path, self._grace, self._on_overrun = what, path, grace, on_overrun
-        self._deadline, self._until, self._margin, self._length, self._token = -math.inf, -math.inf, 0.0, 0.0, 0
-        self._stop_at = self._told_at = math.inf
+        self._deadline, self._until, self._margin, self._length, self._token, self._due = -math.inf, -math.inf, 0.0, 0.0, 0, math.inf
+        # When the last answered renewal was sent.
+        self._stop_at, self._told_at, self._asked = math.inf, math.inf, -math.inf
         # The work has ended; and that was said.
         self._line, self._ended, self._given = Line(nodes), threading.Event(), threading.Event()
         own.add(self)
@@ -197,51 +177,62 @@ class Hold:
 
     def check(self) -> None:
         """Raises `Stopped` unless the work may go on. To be called before every act that must not be done twice."""
-        if not self.held():
-            self._interrupt("the deadline is over")
-        if self.stopping.is_set():
-            raise Stopped(self.reason)
+        if not self.held(): self._interrupt("the deadline is over")
+        if self.stopping.is_set(): raise Stopped(self.reason)
 
-    _renew: Callable[[float], None]
+    _renew: Callable[[Line, float], bool]
     """One try at one node, which may wait for so long."""
     _take: Callable[[Dict[str, Any]], bool]
     """Takes what is granted; false when the answer grants nothing."""
+    _secret = ""
+    """With which it is renewed together with others."""
+
+    def _waits(self) -> bool:
+        """Whether it may be told to stop, and was not yet."""
+        return False
 
     def _pause(self) -> float:
-        """Seconds between an answer and the next renewal."""
+        """Seconds between a renewal and the next."""
         return self._length / 3
 
-    def _post(self, path: str, body: Any, shape: Shape, wait: float = 0.0) -> Any:
+    def _post(self, line: Line, path: str, body: Any, shape: Shape, wait: float = 0.0) -> Any:
         """One try. Its time is bounded so that another node can still be asked before the deadline."""
-        return self._line.once("POST", path, body, wait + max(0.25, min(1.0, (self.remaining() - wait) / 3)), shape)
+        return line.once("POST", path, body, wait + max(0.25, min(1.0, (self.remaining() - wait) / 3)), shape)
 
     def _trust(self, sent: float, length: float) -> None:
         """Moves the deadline: `length` seconds, counted from before the request was sent."""
-        self._length, self._until = length, sent + length * TRUST
-        self._deadline = self._until - self._margin
+        if sent >= self._asked:  # else a later one was answered, or it is lost
+            self._asked, self._length, self._until = sent, length, sent + length * TRUST
+            self._deadline, self._due = self._until - self._margin, sent + self._pause()
 
     def _interrupt(self, reason: str, within: float = math.inf) -> None:
         self._stop_at = min(self._stop_at, clock() + within)
-        if not self.stopping.is_set():
+        deadlines.soon(min(self._deadline, self._stop_at) - LAST_WORDS)
+        if not (self.stopping.is_set() or self._ended.is_set()):
             self.reason, self._told_at = reason, clock()
             self.stopping.set()
+            self._due = min(self._due, clock() + self._pause())
+            renewals.soon(self._due)
             tell(logging.INFO, "%s: the work is asked to stop: %s", self._what, reason)
 
     def _acquire(self, line: Line, path: str, ask: Dict[str, Any], end: float) -> None:
-        request = uuid.uuid4().hex
+        renewals.begin()
+        deadlines.begin()
+        request, first = uuid.uuid4().hex, True
         while True:
-            sent = clock()
-            # Of what is left so much is kept that another node can still be asked.
-            timeout, left = min(WAIT + SLACK, max(0.25, (end + SLACK - sent) * 2 / 3)), max(0.0, end - sent)
-            poll = max(0.0, min(WAIT, left, timeout - SLACK / 2))
-            try:
-                answer = line.once("POST", path, {**ask, "request_id": request, "wait_ms": int(poll * 1000)}, timeout, *self._answers)
-            except Unreachable:
-                if line.over.wait(min(line.pause(), end + SLACK - clock())) or clock() >= end + SLACK:
-                    raise
-                continue
-            if self._take(answer) and self._confirm(line, sent, end + SLACK):
-                return self._start()
+            # The first question waits for nothing.
+            with contextlib.nullcontext(0.0) if first else line.waits(min(WAIT, max(0.0, end - clock()))) as most:
+                sent = clock()
+                left = max(0.0, end - sent)
+                # Of what is left so much is kept that another node can still be asked.
+                timeout = min(most + SLACK, max(0.25, (end + SLACK - sent) * 2 / 3))
+                poll = max(0.0, min(most, left, timeout - SLACK / 2))
+                try:
+                    answer = line.once("POST", path, {**ask, "request_id": request, "wait_ms": int(poll * 1000)}, timeout, *self._answers)
+                except Unreachable:
+                    if line.over.wait(min(line.pause(), end + SLACK - clock())) or clock() >= end + SLACK: raise
+                    continue
+            if self._take(answer) and self._confirm(line, sent, end + SLACK): return self._start()
             if self._token:
                 request, self._token = uuid.uuid4().hex, 0  # that grant is over; another is another
             elif clock() >= end:
@@ -249,63 +240,67 @@ class Hold:
             elif clock() - sent < poll / 2:
                 # It did not wait: the node knows that it cannot be soon.
                 line.over.wait(random.uniform(0.5, 1.0) * min(5.0, max(0.2, answer.get("retry_in_ms", 0) / 1000), left))
+            first = False
 
     def _confirm(self, line: Line, sent: float, end: float = math.inf) -> bool:
         """Renews a grant that was first asked for at `sent`, unless that was just now; whether it is worth something, as is known before `end`."""
-        sure = clock() - sent < self._length / 10
+        sure, self._asked = clock() - sent < self._length / 10, -math.inf
         self._trust(sent if sure else clock(), self._length)
         while not sure and self.held() and clock() < end and not line.over.wait(self._line.pause()):
-            sure = self._try(0.0)
+            sure = bool(self._try(self._renew, self._line, 0.0))
         self._stop_at = self._told_at = math.inf
         self.stopping.clear()  # an order to stop that is still true comes again
         return sure
 
     def _start(self) -> None:
-        running[id(self)] = self
-        thread(self._keep, self._what).start()
-        thread(self._watch, self._what).start()
+        for each in (renewals, deadlines, stops)[: 3 if self._waits() else 2]: each.begin()
+        held[id(self)] = self
+        renewals.soon(self._due)
+        deadlines.soon(self._near())
+        if self._waits(): stops.anew()
 
     def _gone(self, end: float) -> None:
         """Waits until the work has ended, and then for what that says."""
-        if self._ended.wait(max(0.0, end - clock())):
-            self._given.wait(SLACK)
+        if self._ended.wait(max(0.0, end - clock())): self._given.wait(SLACK)
 
     def _finish(self) -> None:
         self._ended.set()
         self._given.set()
-        running.pop(id(self), None)
+        held.pop(id(self), None)
 
-    def _try(self, wait: float) -> bool:
+    def _try(self, renew: Callable[..., bool], *args: Any) -> Optional[bool]:
+        """Whether a node answered; None when it refused."""
+        self._due = clock() + SOON
         try:
-            self._renew(wait)
-            return True
+            return renew(*args)
         except Refused as error:
             # After LOST it may be another's already.
-            self._deadline = -math.inf if error.status in LOST else self._deadline
+            self._deadline, self._asked = (-math.inf, math.inf) if error.status in LOST else (self._deadline, self._asked)
+            self._due = clock() + self._pause()
             self._interrupt(f"refused: {error.detail}")
+            return None
         except Exception as error:
             tell(logging.INFO, "%s: not renewed yet: %s", self._what, error)
-        return False
+            return False
 
-    def _keep(self) -> None:
-        while not self._ended.wait(self._line.pause() if self._line.failed else self._pause()) and self.held():
-            # After a failure, and once it stops, nothing is to be waited for at the node.
-            self._try(0.0 if self._line.failed or self.stopping.is_set() else POLL)
+    def _near(self) -> float:
+        """From when on the work must stop."""
+        return self._deadline - min(max(self._grace, SOON), self._length / 5)
 
-    def _watch(self) -> None:
-        ahead, edge = 0.0 if callable(self._on_overrun) else LAST_WORDS, -math.inf
-        while not self._ended.wait(min(TICK, max(0.002, edge - clock()))):
-            near = self._deadline - min(max(self._grace, SOON), self._length / 5)
-            if clock() >= near:
-                self._interrupt("it was not renewed in time")
-            end = max(min(self._deadline, self._stop_at) - ahead, self._told_at + LAST_CHANCE)
-            if clock() >= end:
-                return self._overrun()
-            edge = end if self.stopping.is_set() else near
+    def _look(self) -> float:
+        """By the thread that keeps the deadlines. When to look again."""
+        if self._ended.is_set(): return math.inf
+        if clock() >= self._near(): self._interrupt("it was not renewed in time")
+        if not self.stopping.is_set(): return self._near()
+        end = max(min(self._deadline, self._stop_at) - (LAST_WORDS if self._on_overrun == "exit" else 0.0), self._told_at + LAST_CHANCE)
+        return end if clock() < end else self._overrun()
 
-    def _overrun(self) -> None:
-        if callable(self._on_overrun):
-            return self._on_overrun(self)
+    def _overrun(self) -> float:
+        if self._on_overrun != "exit":
+            with contextlib.suppress(RuntimeError):  # no more threads: once more
+                if self._on_overrun: start_new_thread(self._on_overrun, (self,))
+                self._on_overrun = None
+            return math.inf if not self._on_overrun else clock() + TICK
         try:
             said = allocate_lock()
             said.acquire()
@@ -328,8 +323,7 @@ class Hold:
         left = self.remaining()
         self._ended.set()
         try:
-            if left:
-                Line(self._line.nodes).call("POST", path, body, min(SLACK, left / 2), left, shape)
+            if left: self._line.call("POST", path, body, min(SLACK, left / 2), left, shape)
         except SoloistError as error:
             tell(logging.WARNING, "%s: not given back, so it runs out by itself: %s", self._what, error)
         finally:
@@ -353,8 +347,7 @@ class While(contextlib.AbstractContextManager):  # type: ignore[type-arg]
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         self._hold._ended.set()  # nobody is to be stopped any more
         try:
-            if self._hold._token:
-                self._end(error)
+            if self._hold._token: self._end(error)
         finally:
             self._hold._finish()
 
@@ -383,7 +376,9 @@ class Lease(Hold):
     def __init__(self, nodes: Nodes, name: str, *args: Any) -> None:
         super().__init__(nodes, f"lease {name}", f"/api/v1/leases/{quoted(name)}", *args)
         self._name, self._known = name, threading.Event()
-        self._lines: List[str] = []
+        # Numbered, for they may be sent by two threads.
+        self._lines: Deque[Tuple[int, str]] = collections.deque(maxlen=KEPT)
+        self._number = itertools.count(1)
 
     def progress(self, done: int, total: int, note: str = "") -> None:
         """Moves the job's progress bar, with the next renewal."""
@@ -391,8 +386,7 @@ class Lease(Hold):
 
     def log(self, line: str) -> None:
         """A line of the job's output, sent with the next renewal: at least once."""
-        self._lines += [part[:LONGEST] for part in str(line).splitlines() or [""]]
-        del self._lines[:-KEPT]
+        self._lines.extend((next(self._number), part[:LONGEST]) for part in str(line).splitlines() or [""])
 
     def _take(self, answer: Dict[str, Any]) -> bool:
         if "secret" in answer:
@@ -408,8 +402,7 @@ class Lease(Hold):
         life.begin(self._line.nodes, self)
         if self._passed:  # it is renewed first
             self._known.clear()
-            if self._passed:
-                self._known.wait(self._every + SOON)
+            if self._passed: self._known.wait(self._every + SOON)
 
     def _trust(self, sent: float, length: float) -> None:
         super()._trust(sent, length)
@@ -417,10 +410,9 @@ class Lease(Hold):
 
     def _release(self, error: Optional[BaseException]) -> None:
         life.end(self)
-        self._line = Line(self._line.nodes)
         with contextlib.suppress(SoloistError):  # the last words are worth one try
-            while (self._lines or self._progress) and self.remaining():
-                self._renew(0.0)
+            while self._talks() and self.remaining():
+                self._renew(self._line, 0.0)
         # To end because one was asked to is no failure.
         asked = isinstance(error, Stopped) and self.stopping.is_set() or isinstance(error, SystemExit) and not error.code
         # Work that its own program asked to stop is not done: the next may begin at once, and a job that ends with its work is not off.
@@ -433,29 +425,50 @@ class Lease(Hold):
         """The watcher kills so long before the end of the lease: the work is over before."""
         self._margin = margin + BEFORE_KILL
         self._deadline = min(self._deadline, self._until - self._margin)
+        deadlines.soon(self._near())
 
-    def _renew(self, wait: float) -> None:
-        line, progress, lines, sent = self._line, self._progress, self._lines[:AT_ONCE], clock()
-        said = {key: value for key, value in (("progress", progress), ("lines", lines)) if value}
-        wait, answer = min(wait, self._every), None
-        try:
-            answer = self._post(f"{self._path}/renew", {"secret": self._secret, "wait_ms": int(wait * 1000), **said}, self._kept, wait)
-        except Refused as error:
-            if error.status in (401, 403, *LOST) or not said:
-                raise
-            # What the work says must not cost it the lease.
-            tell(logging.WARNING, "%s: its output was refused and is dropped: %s", self._what, error)
-        if line is self._line:  # else the work has ended meanwhile, and its last words are sent again
-            del self._lines[: len(lines)]
+    def _waits(self) -> bool:
+        return bool(self.run) and not self.stopping.is_set()
+
+    def _talks(self) -> bool:
+        """Whether its work has said what the job's page shows."""
+        return bool(self.run and (self._lines or self._progress))
+
+    def _said(self) -> Tuple[Dict[str, Any], Any, int]:
+        """What a renewal carries; the progress and the last line of it."""
+        progress, lines = (self._progress, list(self._lines)[:AT_ONCE]) if self.run else (None, [])
+        words = {"secret": self._secret, "progress": progress, "lines": [line for _, line in lines]}
+        return {key: value for key, value in words.items() if value}, progress, lines[-1][0] if lines else 0
+
+    def _hear(self, sent: float, said: Tuple[Dict[str, Any], Any, int], answer: Any) -> bool:
+        """False when this is no answer of a node."""
+        words, progress, last = said
+        kept, refused = has(answer, self._kept), has(answer, REFUSED)
+        if refused and (answer["status"] in (401, 403, *LOST) or len(words) == 1):
+            raise Refused(answer["status"], answer["detail"])
+        if refused:  # what the work says must not cost it the lease
+            tell(logging.WARNING, "%s: its output was refused and is dropped: %s", self._what, answer["detail"])
+            self._due = clock()
+        if kept or refused:
             self._progress = None if self._progress is progress else self._progress
-        if not answer:
-            return self._renew(0.0)
-        self._trust(sent, min(answer["expires_in_ms"] / 1000, self._most))
-        if answer["stop"]:
-            self._interrupt(str(answer["stop"]["why"]), answer["stop"]["within_ms"] / 1000)
+            with contextlib.suppress(IndexError):
+                while self._lines[0][0] <= last:
+                    self._lines.popleft()
+        if kept: self._trust(sent, min(answer["expires_in_ms"] / 1000, self._most))
+        if kept and answer["stop"]: self._interrupt(str(answer["stop"]["why"]), answer["stop"]["within_ms"] / 1000)
+        return kept or refused
+
+    def _renew(self, line: Line, wait: float) -> bool:
+        said, sent, wait = self._said(), clock(), min(wait, self._every)
+        try:
+            answer = self._post(line, f"{self._path}/renew", {"wait_ms": int(wait * 1000), **said[0]}, self._kept, wait)
+        except Refused as error:
+            answer = {"status": error.status, "detail": error.detail}
+        return self._hear(sent, said, answer)
 
     def _pause(self) -> float:
-        return self._every / 2 if self.stopping.is_set() else 0.0
+        """When it waits at a node for an order to stop, that renews it too."""
+        return min(self._every * 2.5, self._length / 2) if self._waits() else self._every / 2 if self.stopping.is_set() else self._every
 
 
 class Turn(Hold):
@@ -467,14 +480,14 @@ class Turn(Hold):
     _answers = (TURN, NO_TURN)
 
     def _take(self, answer: Dict[str, Any]) -> bool:
-        if "turn" in answer:
-            self._token, self._turn = int(answer["token"]), f"{self._path}/{answer['turn']}"
+        if "turn" in answer: self._token, self._turn = int(answer["token"]), f"{self._path}/{answer['turn']}"
         return "turn" in answer
 
-    def _renew(self, wait: float) -> None:
+    def _renew(self, line: Line, wait: float) -> bool:
         sent = clock()
-        self._post(f"{self._turn}/extend", {"token": self._token}, TURN)
+        self._post(line, f"{self._turn}/extend", {"token": self._token}, TURN)
         self._trust(sent, self._length)
+        return True
 
     def _pass(self, error: Optional[BaseException]) -> None:
         said = {"token": self._token, "outcome": "empty" if error is UNUSED else "failed" if error else self.outcome, "next": self.next, "not_before": self.not_before}
@@ -485,15 +498,16 @@ class Task(Hold):
     """One task in this collector's hands: `key`, `payload` (any JSON), `source`, `attempt` (from 1)."""
 
     def __init__(self, nodes: Nodes, claim: str, length: float, task: Dict[str, Any]) -> None:
-        super().__init__(nodes, f"task {task['key']}", f"/api/v1/claims/{claim}/extend", 1.0, lambda _: None)
+        super().__init__(nodes, f"task {task['key']}", f"/api/v1/claims/{claim}/extend", 1.0, None)
         self.id, self.key, self.source, self.payload = task["id"], task["key"], task["source"], task["payload"]
         self.attempt, self._token, self._length = int(task["attempt"]), int(task["token"]), length
 
-    def _renew(self, wait: float) -> None:
+    def _renew(self, line: Line, wait: float) -> bool:
         sent = clock()
-        if self.id not in self._post(self._path, None, EXTENDED)["kept"]:
+        if self.id not in self._post(line, self._path, None, EXTENDED)["kept"]:
             raise Refused(409, f"{self.key} is another's by now")
         self._trust(sent, self._length)
+        return True
 
     def _work(self, handler: Callable[[Task], Any]) -> Dict[str, Any]:
         result: Dict[str, Any] = {"id": self.id, "token": self._token, "outcome": "done"}
@@ -502,11 +516,9 @@ class Task(Hold):
             handler(self)
         except BaseException as error:  # the end of a thread is for its loop to say
             result.update(outcome="dead" if isinstance(error, Dead) else "retry", error=f"{type(error).__name__}: {(*error.args, '')[0]}"[:900])
-            if isinstance(error, Retry) and len(error.args) > 1:
-                result["delay_ms"] = int(error.args[1] * 1000)
+            if isinstance(error, Retry) and len(error.args) > 1: result["delay_ms"] = int(error.args[1] * 1000)
         self._finish()
-        if self.reason is FORKED:
-            raise Stopped(FORKED)
+        if self.reason is FORKED: raise Stopped(FORKED)
         return result
 
 
@@ -519,32 +531,27 @@ class Loop(contextlib.AbstractContextManager):  # type: ignore[type-arg]
         self._what, self._once, self._grace, self._lines = what, once, grace, [Line(nodes) for _ in range(count)]
         self._threads = [thread(self._run, what, line) for line in self._lines]
         running[id(self)] = self
-        for each in self._threads:
-            each.start()
+        for each in self._threads: each.start()
 
     def close(self, timeout: Optional[float] = None) -> bool:
         """Asks the work to stop, begins nothing more, and waits until all has ended. False: not within `timeout` seconds a thread. Of the
         thread that calls it nothing is waited for."""
         self._interrupt("closed")
-        if self.hold:
-            self.hold._interrupt("closed")
+        if self.hold: self.hold._interrupt("closed")
         return self.wait(timeout)
 
     def wait(self, timeout: Optional[float] = None) -> bool:
         """Waits until all has ended, which is when it was closed: the end of a program that does nothing else."""
         others = [each for each in self._threads if each is not threading.current_thread()]
-        for each in others:
-            each.join(timeout)
+        for each in others: each.join(timeout)
         return not any(each.is_alive() for each in others)
 
     def _interrupt(self, reason: str) -> None:
         running.pop(id(self), None)
-        for line in self._lines:
-            line.cut()
+        for line in self._lines: line.cut()
 
     def _gone(self, end: float) -> None:
-        for each in self._threads:
-            each.join(max(TICK, end - clock()))
+        for each in self._threads: each.join(max(TICK, end - clock()))
 
     def __exit__(self, *_: Any) -> None:
         self.close()
@@ -556,8 +563,7 @@ class Loop(contextlib.AbstractContextManager):  # type: ignore[type-arg]
                 self._once(line, self)
                 failed = 0
             except BaseException as error:  # also what ends a thread: the next run may go well
-                if line.forked:
-                    raise
+                if line.forked: raise
                 failed = 0 if isinstance(error, Stopped) else failed + 1
                 tell(logging.WARNING, "%s: %s", self._what, error, exc_info=None if isinstance(error, (Stopped, SoloistError)) else error)
             # Work that ends at once, or fails again and again, costs the cluster little.
@@ -578,7 +584,7 @@ class Soloist(Nodes):
         Raises `NotGranted` after `wait`, `Refused` when a node says no for good, `Unreachable` when none answers in time.
         """
         lease, ask = Lease(self, name, grace, on_overrun), {"holder": self.holder, **({} if ttl is None else {"ttl_ms": int(ttl * 1000)})}
-        return While(lease, lambda: lease._acquire(line or Line(self), lease._path, ask, until(wait)), lease._release)
+        return While(lease, lambda: lease._acquire(line or lease._line, lease._path, ask, until(wait)), lease._release)
 
     def run_while_leader(self, name: str, work: Callable[[Lease], Any], *, ttl: Optional[float] = None, grace: float = 1.0,
                          on_overrun: Overrun = "exit") -> Loop:
@@ -593,8 +599,7 @@ class Soloist(Nodes):
         def once(line: Line, loop: Loop) -> None:
             with self.lease(name, ttl=ttl, grace=grace, on_overrun=on_overrun, line=line) as lease:
                 loop.hold = lease
-                if not line.over.is_set():  # no work begins after close()
-                    work(lease)
+                if not line.over.is_set(): work(lease)  # no work begins after close()
         return Loop(self, name, 1, once, grace)
 
     def turn(self, rotation: str, type: str, *, lease: Optional[float] = None, wait: Optional[float] = None,
@@ -604,8 +609,9 @@ class Soloist(Nodes):
         `lease`: the `lease_ms` of the rotation's rules, in seconds, or a shorter time. Left out, the rules are asked for, which a
         collector's token may not.
         """
-        line, path = Line(self), f"/api/v1/rotations/{quoted(rotation)}"
+        path = f"/api/v1/rotations/{quoted(rotation)}"
         turn = Turn(self, f"turn {rotation}/{type}", f"{path}/turns", grace, on_overrun)
+        line = turn._line
 
         def begin() -> None:
             end = until(wait)
@@ -622,22 +628,22 @@ class Soloist(Nodes):
 
         def once(line: Line, loop: Loop) -> None:
             length = lease or line.call("GET", rules, None, SLACK, math.inf, RULES)["lease_ms"] / 1000
-            ask = {"collector": collector or self.holder, "max": 1, "sources": [source], "wait_ms": int(WAIT * 1000)}
             results: List[Dict[str, Any]] = []
+            ask, busy = {"collector": collector or self.holder, "max": 1, "sources": [source]}, True
             try:
                 while not line.over.is_set():
-                    sent, claim = clock(), {**ask, "request_id": uuid.uuid4().hex}
-                    claim = line.call("POST", "/api/v1/results", {"results": results, "claim": claim}, WAIT + SLACK, math.inf, HANDED)["claim"]
-                    results = []
+                    # After a task nothing is waited for: its result is not to wait either.
+                    with contextlib.nullcontext(0.0) if busy else line.waits(WAIT) as wait:
+                        sent = clock()
+                        claim = {**ask, "request_id": uuid.uuid4().hex, "wait_ms": int(wait * 1000)}
+                        claim = line.call("POST", "/api/v1/results", {"results": results, "claim": claim}, wait + SLACK, math.inf, HANDED)["claim"]
+                    results, busy = [], bool(claim["tasks"])
                     for task in (Task(self, claim["claim"], length, task) for task in claim["tasks"]):
-                        if not task._confirm(line, sent):
-                            return  # lost before it began: the rules may be others by now
+                        if not task._confirm(line, sent): return  # lost before it began: the rules may be others by now
                         results.append(task._work(handler))
-                    if not claim["tasks"] and clock() - sent < WAIT / 2:
-                        line.over.wait(random.uniform(0.2, 1.0))
+                    if not busy and clock() - sent < wait / 2: line.over.wait(random.uniform(0.2, 1.0))
             finally:
-                if results:
-                    Line(self).call("POST", "/api/v1/results", {"results": results}, SLACK, WAIT, RESULTS)
+                if results: Line(self).call("POST", "/api/v1/results", {"results": results}, SLACK, WAIT, RESULTS)
         return Loop(self, f"collect {source}", parallel, once, 1.0)
 
     def follow(self, *logs: str) -> Iterator[Dict[str, Any]]:

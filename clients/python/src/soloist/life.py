@@ -9,17 +9,8 @@ can be written at once and goes on. What is not answered within a second is no w
 
 from __future__ import annotations
 
-import collections
-import contextlib
-import json
-import logging
-import os
-import random
-import socket
-import struct
-import threading
-import time
-from typing import Any, Deque, Dict, List, Tuple
+import collections, contextlib, json, logging, os, random, socket, struct, threading, time
+from typing import Any, Deque, Dict, Tuple
 
 from .line import Nodes, clock, has, own, parsed, whole
 from .told import tell
@@ -28,7 +19,7 @@ from .told import tell
 USUAL, NAMED = "/run/soloist/lifeline.sock", "SOLOIST_LIFELINE"
 # Seconds: an answer that comes later is none, as is looked after so often; so long an end is waited for before the lease is given back.
 PATIENCE, LOOK, PARTING = 1.0, 0.25, 0.1
-# Lines that wait for their answers when all is said again; bytes of one answer.
+# Lines that wait for their answers; bytes of one answer.
 AT_ONCE, MOST = 64, 1 << 16
 ANSWER = {"ok": lambda ok: isinstance(ok, bool), "now_ns": whole}
 
@@ -48,7 +39,8 @@ class LifeLine:
             self._line.close()  # a copy: what the parent has stays open
         self._leases: Dict[str, Any] = {}
         self._asked: Deque[Tuple[float, Any, int]] = collections.deque()
-        self._again: List[Any] = []
+        # What is still to be said.
+        self._dirty: Dict[Any, None] = {}
         # Kept for moments only: nobody waits under it.
         self._lock, self._offset = threading.Lock(), 0.0
         self._state, self._nodes, self._up, self._down = "", None, False, False  # type: str, Any, bool, bool
@@ -56,11 +48,9 @@ class LifeLine:
     def begin(self, nodes: Nodes, lease: Any) -> None:
         """Before the work begins. Waits for the answer, for a second at most."""
         where = os.environ.get(NAMED, USUAL if os.path.exists(USUAL) else "")
-        if not where:
-            return self._note(self, f"not watched: there is no {USUAL}, and {NAMED} names none", True)
+        if not where: return self._note(self, f"not watched: there is no {USUAL}, and {NAMED} names none", True)
         self._leases[lease._name] = lease
-        with self._lock:
-            first, self._nodes = not self._nodes, nodes
+        with self._lock: first, self._nodes = not self._nodes, nodes
         if first:
             try:
                 threading.Thread(target=self._run, args=(where,), name="soloist life line", daemon=True).start()
@@ -68,8 +58,9 @@ class LifeLine:
                 self._nodes = None
                 return self._note(self, f"not watched: {error}")
         self.say(lease)
-        if not self._down:
-            lease._known.wait(PATIENCE)
+        if not self._down and not lease._known.wait(PATIENCE) and self._up:
+            with contextlib.suppress(OSError):
+                self._line.shutdown(socket.SHUT_RDWR)  # the reader does not look while there is no lease
 
     def end(self, lease: Any) -> None:
         """The work has ended."""
@@ -81,11 +72,18 @@ class LifeLine:
 
     def say(self, lease: Any) -> None:
         """Something is new. Waits for nothing."""
-        if not self._up or self._leases.get(lease._name) is not lease:
-            return  # it will be said; or another has its name
-        if lease._over:
-            return self._ask(lease, {"end": lease._name})
-        self._ask(lease, {"under": lease._name, "secret": lease._secret, "until_ns": int((lease._until + self._offset) * 1e9)})
+        if self._up and self._leases.get(lease._name) is lease:  # else it will be said; or another has its name
+            self._dirty[lease] = None
+            self._tell()
+
+    def _tell(self) -> None:
+        while self._dirty and len(self._asked) < AT_ONCE:
+            try:
+                lease, _ = self._dirty.popitem()
+            except KeyError:  # by another thread
+                return
+            end = {"end": lease._name}
+            self._ask(lease, end if lease._over else {"under": lease._name, "secret": lease._secret, "until_ns": int((lease._until + self._offset) * 1e9)})
 
     def _ask(self, lease: Any, words: Dict[str, Any]) -> None:
         data = json.dumps(words).encode() + b"\n"
@@ -104,8 +102,7 @@ class LifeLine:
         failed = 0
         while True:
             try:
-                with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as self._line:
-                    self._talk(self._line, where)
+                with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as self._line: self._talk(self._line, where)
             except Exception as error:
                 failed = 0 if self._up else min(failed + 1, 6)
                 self._up, self._down = False, True
@@ -113,59 +110,46 @@ class LifeLine:
             for lease in list(self._leases.values()):
                 lease._state = ""
                 lease._known.set()
-                if lease._over and lease._until < clock():
-                    self._leases.pop(lease._name, None)
+                if lease._over and lease._until < clock(): self._leases.pop(lease._name, None)
             time.sleep(random.uniform(0.5, 1.0) * 0.03 * 2**failed)
 
     def _talk(self, line: socket.socket, where: str) -> None:
         line.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(PATIENCE), 0))
-        line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, int(LOOK * 1e6)))
         line.connect(where)
         self._offset, heard = float("-inf"), b""
         self._asked.clear()
         self._ask(None, {"auth": self._nodes.token, **({"overrun": self._nodes.overrun} if self._nodes.overrun else {})})
         while True:
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, int(LOOK * 1e6) if self._leases or self._asked else 0))
             with contextlib.suppress(BlockingIOError):
                 said = line.recv(MOST)
                 *lines, heard = (heard + said).split(b"\n")
-                for one in lines:
-                    self._hear(parsed(one))
+                for one in lines: self._hear(parsed(one))
                 if not said or len(heard) > MOST:
                     raise ConnectionError("the watcher has ended the connection" if not said else "an answer without end")
-            if self._asked and clock() > self._asked[0][0] + PATIENCE:
-                raise TimeoutError("it did not answer within a second")
+            if self._asked and clock() > self._asked[0][0] + PATIENCE: raise TimeoutError("it did not answer within a second")
 
     def _hear(self, answer: Any) -> None:
-        if not has(answer, ANSWER) or not self._asked:
-            raise ConnectionError("this is no watcher")
+        if not has(answer, ANSWER) or not self._asked: raise ConnectionError("this is no watcher")
         _, lease, until = self._asked.popleft()
         # Its clock less ours, and never more than that: it was read before this came. A greater one is nearer to the truth.
         self._offset = max(self._offset, answer["now_ns"] / 1e9 - clock())
         ok, detail = answer["ok"], str(answer.get("detail") or answer.get("why") or "")
-        if not lease and not ok:
-            raise ConnectionError(detail)
-        if not lease and "again" in answer:
-            return self._ask(None, {"again": answer["again"]})
+        if not lease and not ok: raise ConnectionError(detail)
+        if not lease and "again" in answer: return self._ask(None, {"again": answer["again"]})
         if not lease:
             self._up, self._down = True, False
-            self._again = list(self._leases.values())
-            for each in self._again[-AT_ONCE:]:
-                self.say(each)
-            del self._again[-AT_ONCE:]
-        elif self._again:
-            self.say(self._again.pop())
+            self._dirty = dict.fromkeys(self._leases.values())
+        self._tell()
         if not lease or until:
             kills, frees = whole(answer.get("kill_ns")) or answer.get("kill") is True, answer.get("release") is True
             lack = "" if kills and frees else "watched, but its death gives nothing back: " if kills else "watched, but it is not killed in time: "
             self._note(lease or self, f"{lack if ok and (kills or frees) else 'not watched: '}{detail}" if lack or not ok else "watched", not lack)
-            if lease and kills:
-                lease._arm((until - answer["kill_ns"]) / 1e9)
-            if lease:
-                lease._passed = not ok and detail.startswith("until_ns has passed")
+            if lease and kills: lease._arm((until - answer["kill_ns"]) / 1e9)
+            if lease: lease._passed = not ok and detail.startswith("until_ns has passed")
         elif self._leases.get(lease._name) is lease:  # its end
             del self._leases[lease._name]
-        if lease:
-            lease._known.set()
+        if lease: lease._known.set()
 
 
 life = LifeLine()

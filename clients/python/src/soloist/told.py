@@ -5,11 +5,7 @@ So many lines wait; what comes beyond that is left out and counted.
 
 from __future__ import annotations
 
-import atexit
-import logging
-import os
-import queue
-import threading
+import atexit, logging, os, queue, threading
 from typing import Any, Callable, Optional
 
 log = logging.getLogger("soloist")
@@ -23,8 +19,7 @@ class Told:
     def __init__(self) -> None:
         self._begin()
         atexit.register(self._part)
-        if hasattr(os, "register_at_fork"):  # the writer stays with the parent
-            os.register_at_fork(after_in_child=self._begin)
+        if hasattr(os, "register_at_fork"): os.register_at_fork(after_in_child=self._begin)  # the writer stays with the parent
 
     def _begin(self) -> None:
         self._waiting: "queue.SimpleQueue[Callable[[], Any]]" = queue.SimpleQueue()
@@ -47,8 +42,7 @@ class Told:
             write = self._waiting.get()
             try:
                 lost, self._lost = self._lost, 0
-                if lost:
-                    log.warning("%d lines of this log were left out: it is written too slowly", lost)
+                if lost: log.warning("%d lines of this log were left out: it is written too slowly", lost)
                 write()
             except BaseException:  # a handler's, which is the program's own
                 pass

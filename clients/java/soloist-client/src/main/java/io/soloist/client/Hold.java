@@ -8,8 +8,8 @@ import java.util.function.*;
 import java.util.stream.Stream;
 
 /**
- * Something that is held until a deadline: a lease, a turn, a task. Kept by a thread of its own; another watches the
- * deadline.
+ * Something that is held until a deadline: a lease, a turn, a task. {@link Keeper} renews it and watches the deadline, of all that the
+ * process holds: what is only held costs no thread and no connection.
  *
  * <p>The deadline counts from before the last renewal that was answered was sent. An answer that says no (409) ends
  * the hold at once. No answer means nothing: the next node is asked, until the deadline. What the node says of the
@@ -25,19 +25,17 @@ public abstract class Hold {
     /** Of the process, as {@code soloist run} when its lease was lost. */
     public static final int EXIT_CODE = 76;
     /**
-     * Clocks may run 1 % apart. A wait of the system stands still with a suspended machine: so the clocks are read
-     * each tick. The last chance is what the work has when it could not be told before the deadline, as after a
+     * Clocks may run 1 % apart. The last chance is what the work has when it could not be told before the deadline, as after a
      * pause. The process begins to end so long ahead of the deadline, and nobody is told later than soon before it. So long before
      * the watcher kills is the deadline of what is watched, less for a short lease: a JVM that halts waits 300 ms for threads in native code,
      * such as any that waits for a socket, while no thread does anything more.
      */
-    private static final double TRUST = 0.99, TICK = 100, LAST_CHANCE = 100, AHEAD = 20, SOON = 150, BEFORE_KILL = 400;
+    private static final double TRUST = 0.99, LAST_CHANCE = 100, AHEAD = 20, SOON = 150, BEFORE_KILL = 400;
     /**
-     * One long poll, and for its answer: a node that is paused hides a grant no longer. So long a renewal may wait at
-     * the node for an order to stop. A comment comes every 15 s on the live stream: one that is silent for longer is
-     * dead.
+     * One long poll, and for its answer: a node that is paused hides a grant no longer. So long a program waits for a connection to wait at; then it
+     * asks in between. A comment comes every 15 s on the live stream: one that is silent for longer is dead.
      */
-    static final double WAIT = 10_000, SLACK = 2_000, POLL = 1_500, SILENT = 40_000, NEVER = Double.POSITIVE_INFINITY;
+    static final double WAIT = 10_000, SLACK = 2_000, IN_LINE = 1_000, BETWEEN = 50, SILENT = 40_000, NEVER = Double.POSITIVE_INFINITY;
     /** HTTP: it is over, or another's; or not for us. */
     private static final List<Integer> LOST = List.of(404, 409), FINAL = List.of(401, 403, 404, 409);
     private static final List<String> OWN_END = List.of("closed", "the program ends");
@@ -50,14 +48,23 @@ public abstract class Hold {
             STOP = Line.has(Map.of("why", Line.TEXT, "within_ms", Line.WHOLE));
     private static final long LONGER = 10;
 
+    /** Interrupts: by threads of their own, because a thread may have an interrupt() that waits. */
+    private static final ThreadPoolExecutor INTERRUPTS = Loop.pool("interrupts", 2, Integer.MAX_VALUE);
+
     final Line line;
     final Options options;
     final String what, path;
+    private final double grace;
     /** What the node says of the grant; empty before it answers. */
     volatile Map<String, Object> grant;
     volatile double length;
     private volatile double margin;
     private volatile Instant deadline = Instant.in(0), stop = Instant.in(NEVER), lastChance = stop;
+    /** Of the keeper: when it is renewed next, and how often in a row that was not answered. */
+    volatile Instant due = stop;
+    volatile int failed;
+    /** Of who watches: its deadline is over, and nothing is left to do. */
+    private boolean done;
     private volatile String reason;
     /** Null before the work begins and after it has ended: then nobody is interrupted. */
     private volatile Thread worker;
@@ -67,18 +74,22 @@ public abstract class Hold {
     private final CompletableFuture<Boolean> given = new CompletableFuture<>();
 
     Hold(Line way, String what, String path, Options options, Map<String, Object> grant) {
-        this.line = new Line(way.nodes);
+        this.line = new Line(way.nodes, false);
         this.what = what;
         this.path = path;
         this.options = options;
+        this.grace = Math.max(options.grace.toMillis(), SOON);
         this.grant = grant;
     }
 
     /** One try at one node, which may wait for so long: one {@link #post}. */
     abstract void renew(Line line, double wait);
 
-    /** Between an answer and the next renewal. That of a lease waits at the node, until the work is asked to stop. */
-    private double pause() { return grant.get("renew_every_ms") instanceof Long ms ? (stopping() ? ms / 2 : 0) : length / 3; }
+    /** Between two renewals. */
+    double every() { return grant.get("renew_every_ms") instanceof Long ms ? ms : length / 3; }
+
+    /** Whether a renewal waits at the node, where the work may be asked to stop: then the next one follows at once. */
+    boolean polls() { return grant.get("run") != null; }
 
     /** Whether there is something to say that was not sent yet. */
     boolean hasNews() { return false; }
@@ -123,8 +134,7 @@ public abstract class Hold {
             lastChance = Instant.in(LAST_CHANCE);
             reason = why;
         }
-        // A thread may have an interrupt() of its own, which may wait: nobody waits for it.
-        try { Loop.thread("interrupts " + what, this::wake); }
+        try { INTERRUPTS.execute(this::wake); }
         catch (Throwable noMoreThreads) { wake(); }
     }
 
@@ -132,13 +142,15 @@ public abstract class Hold {
         synchronized (waking) { if (worker != null) worker.interrupt(); } // it becomes null under the same lock
     }
 
-    /** Says that it goes on, by names and values. The time is bounded so that another node can still be asked before the deadline. */
+    /** How long a renewal may take, so that another node can still be asked before the deadline. */
+    static double patience(double left, double wait, int many) { return wait + Math.max(250, Math.min(1000 + many, (left - wait) / 3)); }
+
+    /** Says that it goes on, by names and values. */
     void post(Line line, String act, double wait, Predicate<Object> shape, Object... body) {
         Instant sent = Instant.in(0);
-        var answer = line.call(path + act, Json.map(body), wait + Math.max(250, Math.min(1000, (left() - wait) / 3)), 0, shape);
+        var answer = line.call(path + act, Json.map(body), patience(left(), wait, 0), 0, shape);
         if (answer.get("kept") instanceof List<?> kept && kept.isEmpty()) throw new Refused(409, "it is another's now");
         hear(answer, sent);
-        if (answer.get("stop") instanceof Map<?, ?> now) interrupt("" + now.get("why"), (Long) now.get("within_ms"));
     }
 
     /** What the life line is told: the work is about to begin, its end has moved, it has ended. */
@@ -152,29 +164,33 @@ public abstract class Hold {
     /** The watcher kills so long before the end of the lease: the work is over before. */
     void arm(double before) { margin = before + Math.min(BEFORE_KILL, Math.max(50, length / 25)); }
 
-    /** The deadline, by what a node said. */
-    private void hear(Map<String, Object> answer, Instant since) {
-        if (answer.getOrDefault("expires_in_ms", answer.get("lease_ms")) instanceof Long ms)
+    /** The deadline, and perhaps an order to stop, by what a node said. */
+    void hear(Map<?, ?> answer, Instant since) {
+        if ((answer.get("expires_in_ms") == null ? answer.get("lease_ms") : answer.get("expires_in_ms")) instanceof Long ms)
             length = grant.get("expires_in_ms") instanceof Long most ? Math.min(ms, most) : ms;
         deadline = new Instant(since.mono + length * TRUST, since.wall + length * TRUST);
         moved();
+        if (answer.get("stop") instanceof Map<?, ?> now) interrupt("" + now.get("why"), (Long) now.get("within_ms"));
     }
 
     /** Waits until it is granted. */
     void acquire(Line way, String path, Map<String, Object> ask, Predicate<Object> shape) {
         Instant end = Instant.in(options.patience.toMillis()), last = Instant.in(options.patience.toMillis() + SLACK);
         ask.put("request_id", UUID.randomUUID());
-        for (int failed = 0; ; ) {
+        for (int failed = 0, asked = 0; ; asked++) {
             Instant sent = Instant.in(0);
             // Of what is left so much is kept that another node can still be asked.
             double timeout = Math.min(WAIT + SLACK, Math.max(250, last.left() * 2 / 3)), left = Math.max(0, end.left());
             double poll = Math.max(0, Math.min(Math.min(WAIT, left), timeout - SLACK / 2));
+            // What is free is had at once, and needs no place where one waits.
+            boolean waits = asked > 0 && poll > 0 && Wire.take(Wire.WAITING, way, Math.min(IN_LINE, poll));
+            if (!waits) poll = asked > 0 ? Math.min(BETWEEN, poll) : 0;
             ask.put("wait_ms", (long) poll);
             try { grant = way.call(path, ask, timeout, 0, shape); }
             catch (Unreachable error) {
                 if (way.sleep(Math.min(way.pause(++failed), Math.max(0, last.left()))) || last.left() <= 0) throw error;
                 continue;
-            }
+            } finally { if (waits) Wire.WAITING.release(); }
             failed = 0;
             double soon = grant.get("retry_in_ms") instanceof Long ms ? Math.min(5000, Math.max(200, ms)) : 200;
             if (grant.containsKey("token") && confirm(way, sent, last)) return;
@@ -193,14 +209,12 @@ public abstract class Hold {
         hear(grant, sent);
         boolean sure = sent.left() > -length / 10;
         if (!sure) deadline = Instant.in(length > 0 ? length : WAIT); // so long it is worth asking
-        for (int failed = 0; !sure && held() && last.left() > 0 && !way.sleep(way.pause(failed)); failed++) sure = attempt(line, 0);
+        for (int failed = 0; !sure && held() && last.left() > 0 && !way.sleep(way.pause(failed)); failed++) sure = attempt(() -> renew(line, 0));
         if (!sure) return false;
         worker = Thread.currentThread();
-        Soloist.HOLDS.add(this);
-        try {
-            Loop.thread("keeps " + what, this::keep);
-            Loop.thread("watches " + what, this::watch);
-        } catch (Throwable noMoreThreads) {
+        due = Instant.in(polls() ? 0 : every());
+        try { Keeper.add(this); }
+        catch (Throwable noMoreThreads) {
             drop();
             throw noMoreThreads;
         }
@@ -209,9 +223,9 @@ public abstract class Hold {
     }
 
     /** One try; whether it was answered. An answer of a shape that nobody knows is as good as none. */
-    private boolean attempt(Line line, double wait) {
+    boolean attempt(Runnable once) {
         try {
-            renew(line, wait);
+            once.run();
             return true;
         } catch (Refused error) {
             if (LOST.contains(error.status)) deadline = Instant.in(0); // it may be another's already
@@ -220,23 +234,31 @@ public abstract class Hold {
         return false;
     }
 
-    private void keep() {
-        // After a failure, and once it stops, nothing is to be waited for at the node.
-        for (int failed = 0; !line.sleep(failed == 0 ? pause() : line.pause(failed)) && held(); )
-            failed = attempt(line, failed > 0 || stopping() ? 0 : POLL) ? 0 : failed + 1;
+    /** Renews it by a call of its own; {@code apart}: because its node knows no other, so nothing can wait there for many. */
+    void alone(Line line, double wait, boolean apart) {
+        again(attempt(() -> renew(line, wait)), line.pause(failed + 1));
+        if (failed == 0 && apart) due = Instant.in(every() / 2);
     }
 
-    private void watch() {
-        for (double ahead = options.onOverrun == EXIT ? AHEAD : 0; !line.over.isDone(); ) {
-            double near = left() - Math.min(Math.max(options.grace.toMillis(), SOON), length / 5);
-            if (near <= 0) interrupt("it was not renewed in time", NEVER);
-            double left = Math.max(Math.min(left(), stop.left()) - ahead, lastChance.left());
-            // A task that outlives its lease harms nobody: its result is refused.
-            if (left <= 0 && !(this instanceof Task)) options.onOverrun.accept(this);
-            if (left <= 0) return;
-            line.sleep(Math.min(TICK, Math.max(2, reason == null ? near : left)));
-            Thread.interrupted(); // whoever means all threads does not mean this one
-        }
+    /** The next renewal: after so long if the last one was not answered. */
+    void again(boolean answered, double pause) {
+        failed = answered ? 0 : failed + 1;
+        due = Instant.in(!answered ? pause : stopping() ? every() / 2 : polls() ? 0 : every());
+    }
+
+    /** Does what is due at the deadline, and waits for nothing; how long that is off. */
+    double watch() {
+        double ahead = options.onOverrun == EXIT ? AHEAD : 0, near = left() - Math.min(grace, length / 5);
+        if (done) return NEVER;
+        if (near <= 0) interrupt("it was not renewed in time", NEVER);
+        double left = Math.max(Math.min(left(), stop.left()) - ahead, lastChance.left());
+        done = left <= 0;
+        // A task that outlives its lease harms nobody: its result is refused.
+        try {
+            if (done && options.onOverrun == EXIT && !(this instanceof Task)) exit();
+            else if (done && !(this instanceof Task)) Loop.thread("tells that " + what + " is over", () -> options.onOverrun.accept(this));
+        } catch (Throwable noMoreThreads) { exit(); }
+        return Math.max(2, reason == null ? near : left);
     }
 
     /** Ends this process, unless the work has ended meanwhile. Its reason is written by a thread that is not waited for beyond the deadline. */
@@ -259,7 +281,7 @@ public abstract class Hold {
         line.cut();
         synchronized (waking) { worker = null; }
         if (reason != null) Thread.interrupted(); // it was ours, and is done with
-        Soloist.HOLDS.remove(this);
+        Keeper.remove(this);
     }
 
     /** Whether this thread called {@code System.exit}: then it does nothing more, and waits for who would wait for it. */
@@ -280,10 +302,10 @@ public abstract class Hold {
         boolean interrupted = Thread.interrupted();
         try {
             ended();
-            while (hasNews() && left() > 0 && attempt(new Line(line.nodes), 0)) continue;
+            while (hasNews() && left() > 0 && attempt(() -> renew(new Line(line.nodes, false), 0))) continue;
             for (boolean said = false; !said && left() > 0; interrupted |= Thread.interrupted()) {
                 try {
-                    new Line(line.nodes).call(path + act, Json.map(body), Math.min(SLACK, left() / 2), left(), Line.has(Map.of(shown, Objects::nonNull)));
+                    new Line(line.nodes, false).call(path + act, Json.map(body), Math.min(SLACK, left() / 2), left(), Line.has(Map.of(shown, Objects::nonNull)));
                     said = true;
                 } catch (Failure error) {
                     said = !Thread.currentThread().isInterrupted();
@@ -331,7 +353,7 @@ public abstract class Hold {
         volatile String state = "";
 
         private static final Predicate<Object> GRANT = Line.has(Map.of("secret", Line.TEXT, "token", Line.WHOLE, "expires_in_ms", Line.SPAN, "renew_every_ms", Line.SPAN)),
-                BUSY = Line.has(Map.of("reason", Line.TEXT, "retry_in_ms", Line.WHOLE));
+                BUSY = Line.has(Map.of("reason", Line.TEXT, "retry_in_ms", Line.WHOLE)), NO = Line.has(Map.of("status", Line.WHOLE, "detail", Line.TEXT));
         private final Predicate<Object> kept = Line.has(Map.of("stop", stop -> stop == null || STOP.test(stop),
                 "expires_in_ms", ms -> Line.SPAN.test(ms) && (Long) ms <= LONGER * (Long) grant.get("expires_in_ms")));
 
@@ -385,18 +407,41 @@ public abstract class Hold {
             end("/release", "released", "secret", grant.get("secret"), "end", failure == null ? done : "failed", "error", failure);
         }
 
-        @Override void renew(Line line, double most) {
-            Object far = news.get("far");
-            List<String> said = lines.stream().limit(AT_ONCE).toList();
-            long wait = (long) Math.min(most, (Long) grant.get("renew_every_ms"));
-            try { post(line, "/renew", wait, kept, "secret", grant.get("secret"), "wait_ms", wait, "progress", far, "lines", said); }
-            catch (Refused error) {
-                if (FINAL.contains(error.status) || far == null && said.isEmpty()) throw error;
-                // What the work says must not cost it the lease.
-                Loop.tell(System.Logger.Level.WARNING, what + ": its output was refused and is dropped", error);
+        /** How many characters wait to be sent with the next renewal. */
+        int says() { return lines.stream().limit(AT_ONCE).mapToInt(String::length).sum(); }
+
+        Said said() { return new Said(this, news.get("far"), lines.stream().limit(AT_ONCE).toList()); }
+
+        /** What is said with a renewal. */
+        record Said(Lease lease, Object far, List<String> lines) {
+            Map<String, Object> body() { return Json.map("name", lease.name, "secret", lease.grant.get("secret"), "progress", far, "lines", lines); }
+
+            /** What became of it, among others. */
+            void heard(Object answer, Instant sent) {
+                if (lease.line.over.isDone()) return;
+                boolean answered = lease.attempt(() -> sent(() -> {
+                    if (NO.test(answer) && answer instanceof Map<?, ?> no) throw Line.no((Long) no.get("status"), "" + no.get("detail"), (Long) no.get("status"));
+                    if (!(lease.kept.test(answer) && answer instanceof Map<?, ?> said)) throw new Unreachable("not the answer of a node", 0);
+                    lease.hear(said, sent);
+                }));
+                lease.again(answered, lease.line.pause(lease.failed + 1));
             }
-            said.forEach(lines::remove);
-            news.remove("far", far);
+
+            void sent(Runnable renewal) {
+                try { renewal.run(); }
+                catch (Refused error) {
+                    if (FINAL.contains(error.status) || far == null && lines.isEmpty()) throw error;
+                    // What the work says must not cost it the lease.
+                    Loop.tell(System.Logger.Level.WARNING, lease.what + ": its output was refused and is dropped", error);
+                }
+                lines.forEach(lease.lines::remove);
+                if (far != null) lease.news.remove("far", far);
+            }
+        }
+
+        @Override void renew(Line line, double most) {
+            Said said = said();
+            said.sent(() -> post(line, "/renew", most, kept, "secret", grant.get("secret"), "wait_ms", (long) most, "progress", said.far, "lines", said.lines));
         }
     }
 

@@ -36,6 +36,12 @@ final class Json {
         return (Map<String, Object>) Objects.requireNonNull(open.getLast().get(0));
     }
 
+    /** The same, and nothing when the text is none. */
+    static Map<String, Object> object(String text) {
+        try { return read(text); }
+        catch (RuntimeException noJson) { return Map.of(); }
+    }
+
     /** Of names and values in turn. */
     static Map<String, Object> map(Object... pairs) {
         Map<String, Object> map = new LinkedHashMap<>();

@@ -44,7 +44,7 @@ final class LifeLine {
     private static volatile boolean down;
 
     private final Deque<Asked> asked = new ConcurrentLinkedDeque<>();
-    private final Deque<Lease> again = new ArrayDeque<>();
+    private final Set<Lease> again = ConcurrentHashMap.newKeySet();
     private final SocketChannel channel;
     /** The watcher's clock less ours, and never more than that. */
     private volatile double offset = Double.NEGATIVE_INFINITY;
@@ -75,6 +75,11 @@ final class LifeLine {
     static void say(Lease lease) {
         LifeLine line = up;
         if (line == null || LEASES.get(lease.name) != lease) return; // it will be said; or another has its name
+        // Who renews tells of many at once, and the socket takes so many: the others are said when these are answered.
+        if (line.asked.size() >= AT_ONCE) {
+            line.again.add(lease);
+            return;
+        }
         long untilNs = lease.over ? 0 : (long) ((lease.until() + line.offset) * 1e6);
         if (lease.over) line.ask(lease, 0, "end", lease.name);
         else line.ask(lease, untilNs, "under", lease.name, "secret", lease.grant.get("secret"), "until_ns", untilNs);
@@ -128,9 +133,8 @@ final class LifeLine {
         channel.connect(UnixDomainSocketAddress.of(where));
         channel.register(selector, SelectionKey.OP_READ);
         Soloist nodes = NODES.get();
-        String token = nodes.headers[1].substring("Bearer ".length());
-        if (nodes.overrun == null) ask(null, 0, "auth", token);
-        else ask(null, 0, "auth", token, "overrun", nodes.overrun);
+        if (nodes.overrun == null) ask(null, 0, "auth", nodes.token);
+        else ask(null, 0, "auth", nodes.token, "overrun", nodes.overrun);
         var heard = new ByteArrayOutputStream();
         for (ByteBuffer into = ByteBuffer.allocate(MOST); ; ) {
             Thread.interrupted(); // as in `run`; else it would end the connection
@@ -147,6 +151,7 @@ final class LifeLine {
                 }
                 if (heard.size() > MOST) throw new IOException("an answer without end");
             }
+            for (Lease lease : again) if (asked.size() < AT_ONCE && again.remove(lease)) say(lease);
             Asked oldest = asked.peek();
             if (oldest != null && now() > oldest.at + PATIENCE) throw new IOException("it did not answer within a second");
         }
@@ -182,8 +187,7 @@ final class LifeLine {
             up = this;
             down = false;
             again.addAll(LEASES.values());
-            for (int nth = 0; nth < AT_ONCE && !again.isEmpty(); nth++) say(again.pop());
-        } else if (!again.isEmpty()) say(again.pop());
+        }
         if (lease == null || of.untilNs != 0) {
             boolean kills = answer.get("kill_ns") instanceof Long || Boolean.TRUE.equals(answer.get("kill")), frees = Boolean.TRUE.equals(answer.get("release"));
             String lack = !ok || !kills && !frees ? "not watched: " : kills ? "watched, but its death gives nothing back: " : "watched, but it is not killed in time: ";

@@ -3,10 +3,8 @@ package io.soloist.client;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import io.soloist.client.Soloist.*;
-import java.io.ByteArrayOutputStream;
+import java.io.IOException;
 import java.net.*;
-import java.net.http.*;
-import java.net.http.HttpResponse.*;
 import java.util.*;
 import java.util.concurrent.*;
 import java.util.function.Predicate;
@@ -22,12 +20,6 @@ import java.util.function.Predicate;
  * <p>All times are in milliseconds. Used by one thread; {@link #cut} may be called by any.
  */
 final class Line {
-    /**
-     * Each has a pool of connections. After a time-out the next one is used: something in between may have forgotten all
-     * connections of the last one, and each would cost another time-out.
-     */
-    private static final HttpClient[] HTTP = new HttpClient[4];
-    private static volatile int present;
     /** That no node answers is said once, and then so often. */
     private static final double COMPLAINT = 60_000;
 
@@ -45,14 +37,30 @@ final class Line {
     int nth;
     /** How many addresses in a row of a node's name refused. */
     private int refused;
+    /** Of who renews: it needs no turn. */
+    private final boolean own;
+    private volatile Wire used;
+    private volatile boolean hungUp;
 
-    Line(Soloist nodes) {
+    Line(Soloist nodes, boolean own) {
         this.nodes = nodes;
         this.nth = nodes.answers;
+        this.own = own;
     }
 
     /** Ends the call under way, and every later one, with {@code Unreachable}. */
-    void cut() { over.complete(true); }
+    void cut() {
+        over.complete(true);
+        Wire its = used;
+        if (its != null) its.close();
+    }
+
+    /** Ends the call under way, if there is one; it may be made again. */
+    void hangUp() {
+        Wire its = used;
+        hungUp = its != null;
+        if (its != null) its.close();
+    }
 
     /** Waits, at most until {@link #cut} or an interrupt; whether that came. */
     boolean sleep(double ms) {
@@ -72,79 +80,81 @@ final class Line {
         return value -> value instanceof List<?> list && list.stream().allMatch(has(shape));
     }
 
-    private static HttpClient http(int nth) {
-        synchronized (HTTP) {
-            if (HTTP[nth] == null) HTTP[nth] = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).connectTimeout(java.time.Duration.ofSeconds(2)).build();
-            return HTTP[nth];
-        }
-    }
+    /** What is done with an answer. */
+    interface Reader<T> { T read(Wire answer) throws Exception; }
 
-    /** The next node; by another address than the first that its name has, once that refused. A certificate is for the name, so it stays then. */
-    private URI next() throws Exception {
+    /** Asks the next node. With a body it is a POST. */
+    <T> T once(String path, String body, Hold.Instant end, Reader<T> reader) throws Exception {
         URI url = nodes.urls.get(nth++ % nodes.urls.size());
-        if (refused == 0 || !url.getScheme().equals("http")) return url;
-        var all = InetAddress.getAllByName(url.getHost());
-        return all.length == 1 ? url : new URI("http", null, all[refused % all.length].getHostAddress(), url.getPort(), null, null, null);
-    }
-
-    /** Asks the next node, until {@code enough}. With a body it is a POST. */
-    <T> HttpResponse<T> once(String path, String body, double timeout, BodyHandler<T> handler, CompletableFuture<?> enough) throws Exception {
-        var request = HttpRequest.newBuilder(next().resolve(path)).headers(nodes.headers);
-        if (body != null) request.POST(HttpRequest.BodyPublishers.ofString(body));
-        int used = present;
-        var asked = http(used).sendAsync(request.build(), handler);
-        try { CompletableFuture.anyOf(asked, over, enough).get((long) timeout, TimeUnit.MILLISECONDS); }
-        catch (TimeoutException error) {
-            if (used == present) present = (used + 1) % HTTP.length;
-            throw error;
-        } finally { asked.cancel(true); }
-        return asked.join();
+        String text = body == null ? "" : body;
+        byte[] request = "%s %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s".formatted(
+                body == null ? "GET" : "POST", path, url.getRawAuthority(), nodes.token, text.getBytes(UTF_8).length, text).getBytes(UTF_8);
+        for (boolean fresh = false; ; fresh = true) {
+            Wire wire = used = Wire.to(url, refused, fresh, end);
+            try {
+                if (over.isDone()) throw new IOException("closed");
+                wire.ask(request, end);
+                T read = reader.read(wire);
+                wire.done();
+                return read;
+            } catch (Exception error) {
+                wire.close();
+                if (error instanceof SocketTimeoutException) Wire.forget();
+                // A node may end a connection that nobody uses.
+                else if (error instanceof IOException && wire.used && !fresh && !over.isDone() && !hungUp) continue;
+                throw error;
+            } finally { used = null; }
+        }
     }
 
     /** Tries until it is answered in this shape, or refused; no new try begins after {@code patience}. Who answers stays the next one. */
     Map<String, Object> call(String path, Object asked, double timeout, double patience, Predicate<Object> shape) {
         var end = Hold.Instant.in(patience);
+        hungUp = false;
         String data = asked == null ? null : Json.write(asked);
         for (int failed = 1; ; failed++) {
             try {
-                var said = new ByteArrayOutputStream();
-                var enough = new CompletableFuture<Void>();
-                var body = BodySubscribers.ofByteArrayConsumer(piece -> {
-                    if (said.size() + piece.map(bytes -> bytes.length).orElse(0) <= MOST) piece.ifPresent(said::writeBytes);
-                    else enough.completeExceptionally(new Unreachable("answered with more than 1 MiB"));
-                });
-                var answer = once(path, data, timeout, head -> BodySubscribers.mapping(body, all -> Json.read(said.toString(UTF_8))), enough);
-                boolean fits = answer.statusCode() == 200 && shape.test(answer.body());
-                if (!fits) check(answer);
+                var answer = asks(path, data, Hold.Instant.in(timeout), shape);
                 nth--;
                 nodes.failed = 0;
                 nodes.answers = nth;
-                return answer.body();
+                return answer;
             }
             catch (Refused error) { nth--; throw error; }
             catch (InterruptedException error) { Thread.currentThread().interrupt(); }
             catch (Exception error) { // also what is no JSON
-                refused = error.getCause() instanceof ConnectException ? refused + 1 : 0;
-                if (++nodes.failed >= nodes.urls.size() && !over.isDone() && nodes.complained.left() <= -COMPLAINT) {
+                if (hungUp) nth--;
+                if (hungUp) throw new Unreachable("hung up", 0);
+                refused = error instanceof ConnectException ? refused + 1 : 0;
+                if (++nodes.failed >= nodes.urls.size() && !over.isDone() && !Thread.currentThread().isInterrupted() && nodes.complained.left() <= -COMPLAINT) {
                     nodes.complained = Hold.Instant.in(0);
                     Soloist.Loop.tell(System.Logger.Level.WARNING, "no node answers at " + nodes.urls + ": " + error, null);
                 }
-                if (end.left() <= 0) throw new Unreachable(error.toString());
+                if (end.left() <= 0) throw error instanceof Unreachable no ? no : new Unreachable(error.toString(), 0);
             }
-            if (sleep(pause(failed))) throw new Unreachable("closed or interrupted");
+            if (sleep(pause(failed))) throw new Unreachable("closed or interrupted", 0);
         }
     }
 
-    /** Throws what an answer comes to that gives nothing. Only a node's counts, which is RFC 9457 in our own fields. */
-    private static void check(HttpResponse<Map<String, Object>> answer) {
-        Map<String, Object> said = answer.body();
-        int status = answer.statusCode();
-        boolean isOurs = PROBLEM.test(said) && !said.containsKey("instance") && said.get("status").equals((long) status)
-                && answer.headers().firstValue("content-type").filter(kind -> kind.startsWith("application/problem+json")).isPresent();
-        String detail = (isOurs ? said.get("detail") : "not the answer of a node") + " (HTTP " + status + ")";
-        if (!isOurs || status / 100 != 4 || status == 408 || status == 429) throw new Unreachable(detail);
-        throw new Refused(status, detail);
+    /** One try. */
+    private Map<String, Object> asks(String path, String data, Hold.Instant end, Predicate<Object> shape) throws Exception {
+        if (!own && !Wire.take(Wire.ANY, this, end.left())) throw new IOException("no connection is free");
+        try {
+            return once(path, data, end, answer -> {
+                byte[] all = answer.readNBytes(MOST + 1);
+                if (all.length > MOST) throw new Unreachable("answered with more than 1 MiB", 0);
+                var said = Json.object(new String(all, UTF_8));
+                if (answer.status == 200 && shape.test(said)) return said;
+                // Only a node's verdict counts, which is RFC 9457 in our own fields.
+                boolean isOurs = PROBLEM.test(said) && !said.containsKey("instance") && said.get("status").equals((long) answer.status)
+                        && answer.head.getOrDefault("content-type", "").startsWith("application/problem+json");
+                throw no(isOurs ? answer.status : 0, (isOurs ? said.get("detail") : "not the answer of a node") + " (HTTP " + answer.status + ")", answer.status);
+            });
+        } finally { if (!own) Wire.ANY.release(); }
     }
+
+    /** What an answer comes to that gives nothing: a node's verdict, of which {@code ours} is the status; or no answer. */
+    static Failure no(long ours, String detail, long status) { return ours / 100 == 4 && ours != 408 && ours != 429 ? new Refused((int) status, detail) : new Unreachable(detail, (int) status); }
 
     /** Before the next try: nothing until every node has failed once, then more and more, never all clients at once. */
     double pause(int failed) { return between(0.25, 1) * Math.min(2000, 20 * Math.pow(5, failed / nodes.urls.size())); }

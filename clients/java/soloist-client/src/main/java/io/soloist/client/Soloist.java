@@ -4,7 +4,6 @@ import static io.soloist.client.Hold.*;
 
 import java.io.*;
 import java.net.*;
-import java.net.http.HttpResponse.BodyHandlers;
 import java.time.Duration;
 import java.util.*;
 import java.util.concurrent.*;
@@ -19,8 +18,10 @@ import java.util.function.*;
  *   <caption>What stands where</caption>
  *   <tr><td>{@code Soloist}</td><td>leases, turns and tasks for programs; loops, options, what may fail</td></tr>
  *   <tr><td>{@link Hold}</td><td>may this program still work? The clocks, the deadline, the interrupt, the watchdog</td></tr>
+ *   <tr><td>{@code Keeper}</td><td>renews and watches all that is held, by a fixed number of threads</td></tr>
  *   <tr><td>{@code LifeLine}</td><td>tells the watcher of a node on this machine under what this process works</td></tr>
  *   <tr><td>{@code Line}</td><td>HTTP to one of several nodes, with time-outs and fail-over</td></tr>
+ *   <tr><td>{@code Wire}</td><td>the connections: HTTP/1.1, at most eight</td></tr>
  *   <tr><td>{@code Json}</td><td>reads and writes JSON</td></tr>
  * </table>
  */
@@ -38,8 +39,7 @@ import java.util.function.*;
      */
     public static volatile boolean closeOnExit = true;
 
-    /** What is to be asked to stop when the program ends: whose work goes on, and loops. */
-    static final Set<Hold> HOLDS = ConcurrentHashMap.newKeySet();
+    /** What is to be asked to stop when the program ends, beside all that is held. */
     private static final Set<Loop> LOOPS = ConcurrentHashMap.newKeySet();
 
     static {
@@ -49,7 +49,7 @@ import java.util.function.*;
 
     private static void leave() {
         if (!closeOnExit) return;
-        List<Hold> holds = List.copyOf(HOLDS);
+        List<Hold> holds = List.copyOf(Keeper.held());
         List<Loop> loops = List.copyOf(LOOPS);
         loops.forEach(loop -> loop.lines.forEach(Line::cut));
         holds.forEach(hold -> hold.interrupt("the program ends", NEVER));
@@ -67,7 +67,7 @@ import java.util.function.*;
     volatile int failed;
     volatile Instant complained = Instant.in(-NEVER);
     final List<URI> urls;
-    final String[] headers;
+    final String token;
     /** Null, or {@code leave}: the watcher of the life line never kills this process, as for one under a debugger. */
     final String overrun;
 
@@ -82,7 +82,7 @@ import java.util.function.*;
             throw new IllegalArgumentException("the token is empty, or has a blank, a line end or a letter that is not ASCII: give it as it was made");
         this.urls = addresses.stream().map(URI::create).toList();
         this.overrun = overrun;
-        this.headers = new String[] {"Authorization", "Bearer " + token, "Content-Type", "application/json"};
+        this.token = token;
     }
 
     static String encode(String name) {
@@ -97,7 +97,7 @@ import java.util.function.*;
      * @throws Failure {@link NotGranted} after the patience, {@link Refused} when a node says no for good,
      *     {@link Unreachable} when none answers in time, or the thread is interrupted
      */
-    public Lease lease(String name, Options options) { return new Lease(new Line(this), name, options); }
+    public Lease lease(String name, Options options) { return new Lease(new Line(this, false), name, options); }
 
     /**
      * Runs the work in a thread of its own whenever this process has the lease, again and again until {@link
@@ -114,7 +114,7 @@ import java.util.function.*;
     }
 
     /** Waits for a turn of a rotation, which is passed by {@link Turn#close}. Throws as {@link #lease} does. */
-    public Turn turn(String rotation, String type, Options options) { return new Turn(new Line(this), encode(rotation), type, options); }
+    public Turn turn(String rotation, String type, Options options) { return new Turn(new Line(this, false), encode(rotation), type, options); }
 
     /**
      * Tasks of a source, in threads of their own, until {@link Loop#close}: returning is done; throwing {@link
@@ -123,14 +123,19 @@ import java.util.function.*;
      */
     @SuppressWarnings("unchecked") public Loop collect(String source, Work<Task> work, Options options) {
         return new Loop(this, "collect " + source, options.parallel, (line, loop) -> {
-            var ask = Json.map("collector", options.name, "sources", List.of(source), "wait_ms", (long) WAIT);
+            var ask = Json.map("collector", options.name, "sources", List.of(source), "wait_ms", 0L);
             List<Object> results = new ArrayList<>();
             double length = 0; // until a node has said it
             try {
                 while (!line.over.isDone()) {
                     Instant sent = Instant.in(0);
                     ask.put("request_id", UUID.randomUUID());
-                    var claim = (Map<?, ?>) line.call(RESULTS, Map.of("results", results, "claim", ask), WAIT + SLACK, NEVER, HANDED).get("claim");
+                    // A result waits for nothing. Who cannot wait at the node asks in between: all together once a second.
+                    boolean waits = results.isEmpty() && Wire.take(Wire.WAITING, line, IN_LINE * options.parallel);
+                    ask.put("wait_ms", waits ? (long) WAIT : 0L);
+                    Map<?, ?> claim;
+                    try { claim = (Map<?, ?>) line.call(RESULTS, Map.of("results", results, "claim", ask), (waits ? WAIT : 0) + SLACK, NEVER, HANDED).get("claim"); }
+                    finally { if (waits) Wire.WAITING.release(); }
                     results.clear();
                     for (Object each : (List<?>) claim.get("tasks")) {
                         Task task = new Task(line, claim.get("claim"), length, options, (Map<String, Object>) each);
@@ -138,9 +143,9 @@ import java.util.function.*;
                         results.add(task.does(work));
                         length = task.length;
                     }
-                    if (results.isEmpty() && sent.left() > -WAIT / 2) line.sleep(Line.between(200, 1000));
+                    if (waits && results.isEmpty() && sent.left() > -WAIT / 2) line.sleep(Line.between(200, 1000));
                 }
-            } finally { if (!results.isEmpty()) new Line(this).call(RESULTS, Map.of("results", results), SLACK, WAIT, DONE); }
+            } finally { if (!results.isEmpty()) new Line(this, false).call(RESULTS, Map.of("results", results), SLACK, WAIT, DONE); }
         });
     }
 
@@ -150,31 +155,20 @@ import java.util.function.*;
      */
     public Loop follow(Consumer<Map<String, Object>> reader, String... logs) {
         return new Loop(this, "live", 1, (line, loop) -> {
-            double retry = 1000;
-            var silent = new java.util.concurrent.atomic.AtomicReference<>(Instant.in(SILENT));
-            var answer = line.once("/api/v1/live?follow=" + (logs.length == 0 ? "" : encode(String.join(",", logs))), null, WAIT, BodyHandlers.ofInputStream(), line.over);
-            var body = new FilterInputStream(answer.body()) {
-                volatile int room = Line.MOST_OF_FRAME;
-
-                @Override public int read(byte[] into, int from, int most) throws IOException {
-                    int count = super.read(into, from, most);
-                    if ((room -= count) < 0) throw new IOException("a frame without end");
-                    return count;
-                }
-            };
-            try (var lines = new BufferedReader(new InputStreamReader(body, java.nio.charset.StandardCharsets.UTF_8))) {
-                if (answer.statusCode() != 200) throw new Unreachable("no stream (HTTP " + answer.statusCode() + ")");
-                Loop.thread("hears the stream", () -> {
-                    try (body) { while (silent.get().left() > 0 && !line.sleep(1000)) continue; } // who reads has an error then
-                    catch (IOException error) { return; } // it is closed already
+            var retry = new java.util.concurrent.atomic.AtomicReference<>(1000.0);
+            String path = "/api/v1/live?follow=" + (logs.length == 0 ? "" : encode(String.join(",", logs)));
+            try {
+                line.once(path, null, Instant.in(WAIT), answer -> {
+                    if (answer.status != 200) throw new Unreachable("no stream (HTTP " + answer.status + ")", answer.status);
+                    answer.goesOn(SILENT, Line.MOST_OF_FRAME);
+                    var lines = new BufferedReader(new InputStreamReader(answer, java.nio.charset.StandardCharsets.UTF_8));
+                    for (String text; (text = lines.readLine()) != null; answer.goesOn(SILENT, Line.MOST_OF_FRAME))
+                        if (text.startsWith("data:")) reader.accept(Json.read(text.substring(5)));
+                        else if (text.startsWith("retry:")) retry.set(Double.valueOf(text.substring(6)));
+                    return null;
                 });
-                for (String text; (text = lines.readLine()) != null; body.room = Line.MOST_OF_FRAME) {
-                    silent.set(Instant.in(SILENT));
-                    if (text.startsWith("data:")) reader.accept(Json.read(text.substring(5)));
-                    else if (text.startsWith("retry:")) retry = Double.parseDouble(text.substring(6));
-                }
             } catch (IOException error) { Loop.tell(System.Logger.Level.DEBUG, "a gap: the next stream is another node's", error); }
-            line.sleep(Line.between(retry / 2, retry * 1.5));
+            line.sleep(retry.get() * Line.between(0.5, 1.5));
         });
     }
 
@@ -210,7 +204,7 @@ import java.util.function.*;
         private final List<Thread> threads;
 
         Loop(Soloist nodes, String what, int count, Once once) {
-            lines = Collections.nCopies(count, nodes).stream().map(Line::new).toList();
+            lines = Collections.nCopies(count, nodes).stream().map(each -> new Line(each, false)).toList();
             threads = new CopyOnWriteArrayList<>();
             LOOPS.add(this);
             try { for (Line line : lines) threads.add(thread(what, () -> run(what, line, once))); }
@@ -233,9 +227,15 @@ import java.util.function.*;
             return thread;
         }
 
+        /** So many threads at most, which end when they have nothing to do; so much may wait for them. */
+        static ThreadPoolExecutor pool(String what, int most, int queue) {
+            var pool = new ThreadPoolExecutor(most, most, 5, TimeUnit.SECONDS, new LinkedBlockingQueue<>(queue), run -> daemon(what, run));
+            pool.allowCoreThreadTimeOut(true);
+            return pool;
+        }
+
         private static final AtomicLong LOST = new AtomicLong();
-        private static final ThreadPoolExecutor TELLER = new ThreadPoolExecutor(1, 1, 0, TimeUnit.SECONDS, new ArrayBlockingQueue<>(200),
-                run -> daemon("log", run), (run, all) -> LOST.incrementAndGet());
+        private static final ThreadPoolExecutor TELLER = pool("log", 1, 200);
 
         /** Log lines are written by a thread of their own: a handler that hangs holds up nobody. What is too much is left out and counted. */
         static void tell(System.Logger.Level level, String text, Throwable error) {
@@ -245,7 +245,7 @@ import java.util.function.*;
                     try { System.getLogger("soloist").log(level, lost == 0 ? text : text + " (" + lost + " lines before it were left out)", error); }
                     catch (Throwable ofAHandler) { LOST.incrementAndGet(); }
                 });
-            } catch (Throwable noMoreThreads) { LOST.incrementAndGet(); }
+            } catch (Throwable noMoreThreadsOrNoRoom) { LOST.incrementAndGet(); }
         }
 
         /** The lease, while it is held and the work runs, and the last one afterwards; null before the first. */
@@ -280,7 +280,7 @@ import java.util.function.*;
 
     /** Why something was not done, or is not to be. */
     public static class Failure extends RuntimeException {
-        /** HTTP's, of {@link Refused}; else 0. */
+        /** HTTP's; 0 if there is none. */
         public final int status;
         /**
          * The node's, of {@link NotGranted}: {@code reason} is one word ({@code busy}), {@code holder} who has it;
@@ -299,7 +299,7 @@ import java.util.function.*;
     public static class Refused extends Failure { Refused(int status, String why) { super(why, status, Map.of()); } }
 
     /** No node answered: what was asked may or may not have been done. */
-    public static class Unreachable extends Failure { Unreachable(String why) { super(why, 0, Map.of()); } }
+    public static class Unreachable extends Failure { Unreachable(String why, int status) { super(why, status, Map.of()); } }
 
     /** It was not had in time. */
     public static class NotGranted extends Failure { NotGranted(String text, Map<String, Object> answer) { super(text, 0, answer); } }
