@@ -52,6 +52,7 @@ mod restore;
 mod retold;
 mod rolling;
 mod run;
+mod schedules;
 mod server;
 mod service;
 mod sql;

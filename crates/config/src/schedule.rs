@@ -31,7 +31,7 @@ pub(super) const KEYS: [&str; 17] = [
     "finish_within",
     "at_least",
 ];
-/// Keys of the contract that this version does not know yet.
+/// Keys that are refused by name until they are built.
 pub(super) const LATER: [(&str, &str); 3] = [
     ("calendar", "calendars are not built yet: remove it, and leave such days out of the schedule"),
     ("on_holiday", "calendars are not built yet: remove it"),

@@ -59,6 +59,8 @@ const TABLE: &[(&str, Named)] = &[
     ("users/{user}", Named::Account),
     ("sessions/{id}", Named::Account),
     ("tokens/{id}", Named::Account),
+    // Of the job before it.
+    ("runs/{tick:.*}", Named::Open),
     ("nodes/{node}", Named::Open),
     ("channels/{channel}", Named::Open),
     ("static/{hash}", Named::Open),

@@ -89,6 +89,7 @@ fn in_address(name: &str) -> Option<&'static str> {
         "job" | "node" | "source" | "rotation" | "user" | "name" | "alert" | "channel" => NAME,
         "id" => "^[0-9A-Za-z_-]{1,64}$",
         "claim" => "^[0-9A-Za-z-]{1,64}$",
+        "tick" => r"^[^\x00-\x1f/]{1,300}$",
         "turn" => r"^(0|[1-9][0-9]{0,15})\.[0-9a-f]{32}$",
         _ => return None,
     })
