@@ -22,7 +22,10 @@ async fn the_document_describes_every_call_and_no_other() {
     let table: BTreeSet<String> = ROUTES
         .iter()
         .filter(|route| machine(route.path))
-        .map(|route| format!("{} {}", route.method.as_str().to_lowercase(), route.path))
+        .map(|route| {
+            let path = route.path.replace(":.*}", "}");
+            format!("{} {path}", route.method.as_str().to_lowercase())
+        })
         .collect();
     let mut described = BTreeSet::new();
     for (path, item) in document["paths"].as_object().unwrap() {

@@ -17,6 +17,7 @@ use soloist_desk::leases::{self, Ask, Holding, Renewal, Renewed, Secret, Terms};
 use soloist_domain::job::Progress;
 use soloist_domain::lease::Timing;
 use soloist_domain::name::{JobName, NodeName, RequestId};
+use soloist_domain::tick::Params;
 use soloist_ops as ops;
 use soloist_store::journal::{NewLine, Stream};
 use soloist_store::leases::Leases as _;
@@ -109,26 +110,22 @@ pub struct GrantedLease {
     pub expires_in_ms: u64,
     /// How often to renew.
     pub renew_every_ms: u64,
-    /// Of a job with a schedule: the tick that it was granted for.
-    #[serde(flatten)]
-    #[schema(value_type = Option<GrantedTick>)]
-    pub tick: Option<GrantedTick>,
-}
-
-/// The tick that a lease was granted for.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct GrantedTick {
-    /// Its name: an idempotency key for what the work writes.
+    /// Of a job with a schedule: the tick that it was granted for. It is an idempotency key for what the work writes.
     #[schema(example = "settle@2026-11-27T02:30+08:00[Asia/Shanghai]")]
-    pub tick: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tick: Option<String>,
     /// When the schedule said.
-    pub due: String,
-    /// Counts the grants of it.
-    pub attempt: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub due: Option<String>,
+    /// Counts the grants of the tick.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
     /// How long after its start this was granted.
-    pub late_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub late_ms: Option<u64>,
     /// Parameters of the job.
-    pub params: soloist_domain::tick::Params,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub params: Option<Params>,
 }
 
 /// No lease now.
@@ -258,13 +255,11 @@ pub async fn post(
                 ttl_ms: ms(timing.ttl),
                 expires_in_ms: ms(timing.ttl),
                 renew_every_ms: ms(timing.renew_every),
-                tick: tick.map(|granted| GrantedTick {
-                    tick: granted.tick.name.0,
-                    due: iso(granted.tick.due),
-                    attempt: granted.attempt,
-                    late_ms: granted.late_ms,
-                    params: granted.params,
-                }),
+                due: tick.as_ref().map(|granted| iso(granted.tick.due)),
+                attempt: tick.as_ref().map(|granted| granted.attempt),
+                late_ms: tick.as_ref().map(|granted| granted.late_ms),
+                params: tick.as_ref().map(|granted| granted.params.clone()),
+                tick: tick.map(|granted| granted.tick.name.0),
             };
             return Ok(handed(&LeaseAnswer::Granted(granted), Some(hand)));
         }
