@@ -278,3 +278,6 @@ fn rules(section: &Section<'_>, beside: &Beside<'_>) -> Option<Rules> {
         grace: GRACE.max(timing.ttl + Duration::from_secs(2)),
     })
 }
+
+#[cfg(test)]
+mod tests;

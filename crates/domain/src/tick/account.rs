@@ -147,7 +147,10 @@ impl Books<'_> {
             let Some(tick) = tick else { break };
             let starts = tick.starts;
             self.expire(schedule, starts);
-            self.arrive(schedule, tick);
+            if !self.clock.last.as_ref().is_some_and(|last| tick.name.is_not_after(last)) {
+                self.clock.last = Some(tick.name.clone());
+                self.arrive(schedule, tick);
+            }
             self.clock.accounted = starts;
             if step >= MOST {
                 self.leap(schedule, now);

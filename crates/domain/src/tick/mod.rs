@@ -44,6 +44,14 @@ impl TickName {
         (&before[..end], zone)
     }
 
+    /// Whether this is the civil time of `earlier`, or one before it, in the same zone: then it is decided, also for a node whose zone table
+    /// says that it comes later. The second pass of a fold says so in its zone.
+    fn is_not_after(&self, earlier: &Self) -> bool {
+        let ((mine, zone), (other, its_zone)) = (self.key(), earlier.key());
+        let its_zone = its_zone.split(']').next().unwrap_or_default();
+        !zone.is_empty() && zone.strip_suffix(']') == Some(its_zone) && mine <= other
+    }
+
     /// The instant in the name, as RFC 3339 with seconds; `None`: it has none.
     #[must_use]
     pub fn time(&self) -> Option<String> {

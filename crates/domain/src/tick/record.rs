@@ -35,6 +35,9 @@ pub struct Clock {
     /// The newest tick that the clock granted. It only grows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken: Option<Taken>,
+    /// The newest tick of the schedule that is decided, open or waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<TickName>,
     /// Every tick that starts up to here has its entry, is open or waits.
     pub accounted: StoreTime,
     /// The tick in hand.
@@ -478,6 +481,7 @@ impl Clock {
             text: text.to_owned(),
             former: Vec::new(),
             taken: None,
+            last: None,
             accounted: now,
             open: None,
             pending: Vec::new(),
