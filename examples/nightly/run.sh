@@ -38,6 +38,7 @@ trap 'exit 130' INT TERM
 
 mkdir -p -- "$state"
 cp -- "$here/soloist.toml" "$here/settle.sh" "$state/"
+# Not for what is to be killed later: $! would be a shell.
 soloist() { "$program" --config "$state/soloist.toml" "$@"; }
 soloist check
 [ -e "$state/soloist.db" ] ||
@@ -71,6 +72,6 @@ In a second terminal:
 $(soloist link)
 
 END
-soloist logs settle --follow &
+"$program" --config "$state/soloist.toml" logs settle --follow &
 pids="$pids $!"
 wait
