@@ -157,6 +157,11 @@ pub(super) async fn trigger(office: &Office, args: &TriggerArgs) -> Result<(), F
         tick: args.tick.clone(),
     };
     let job = &args.act.job;
+    // Of a tick by name: what became of it before says nothing of the attempt that is asked for.
+    let before = match &args.tick {
+        Some(name) => attempt_of(office, job, name).await?,
+        None => 0,
+    };
     let tick = office.trigger(job, args.act.user.as_deref(), &ask).await?;
     if !args.wait {
         return print(&format!(
@@ -168,6 +173,7 @@ pub(super) async fn trigger(office: &Office, args: &TriggerArgs) -> Result<(), F
         let list = office.ticks(job, 100, None).await?;
         let entry = list.ticks.iter().find(|entry| entry.tick == tick);
         match entry.map(|entry| (entry.outcome.as_str(), entry)) {
+            Some((_, entry)) if entry.attempt <= before => tokio::time::sleep(LOOK_AGAIN).await,
             Some(("running", _)) | None => tokio::time::sleep(LOOK_AGAIN).await,
             Some(("done", _)) => return print(&format!("{tick} is done")),
             Some((word, entry)) => {
@@ -176,4 +182,10 @@ pub(super) async fn trigger(office: &Office, args: &TriggerArgs) -> Result<(), F
             }
         }
     }
+}
+
+/// The newest attempt of that tick; 0: it has none.
+async fn attempt_of(office: &Office, job: &str, name: &str) -> Result<u32, Failure> {
+    let list = office.ticks(job, 500, None).await?;
+    Ok(list.ticks.iter().find(|entry| entry.tick == name).map_or(0, |entry| entry.attempt))
 }

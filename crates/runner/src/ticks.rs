@@ -64,8 +64,8 @@ async fn look(
     let known = known.filter(|look| look.version == record.version && look.text == law.text);
     let at = match (known, &record.clock) {
         (Some(look), _) => look.at,
-        // It is made known to the store once somebody wants it.
-        (None, None) => (!record.participants.is_empty()).then_some(now - LEAVE_IT),
+        // From then on its ticks are told, also if nobody wants it.
+        (None, None) => Some(now - LEAVE_IT),
         (None, Some(clock)) if clock.text != law.text => Some(now - LEAVE_IT),
         (None, Some(clock)) => {
             let lost = clock.lost_from(record).map(|_| now - LEAVE_IT);

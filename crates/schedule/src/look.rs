@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use soloist_domain::name::JobName;
 use soloist_domain::tick::Ticks as _;
 use soloist_domain::time::StoreTime;
 
 use crate::walk::{self, EARLIEST, Segment};
-use crate::{Schedule, Times, Wrong};
+use crate::{Kind, Schedule, Spec, Times, Wrong};
 
 /// 2026-01-01T00:00Z: intervals are looked at from here, the same on every node.
 const FROM: i64 = 1_767_225_600;
@@ -27,6 +28,23 @@ pub(crate) fn length(mut seconds: i64) -> String {
         }
     }
     if parts.is_empty() { "0s".to_owned() } else { parts.join(" ") }
+}
+
+/// The length of such a text.
+fn of_length(text: &str) -> Option<Duration> {
+    text.split(' ').try_fold(Duration::ZERO, |all, part| {
+        let unit = part.find(|one: char| !one.is_ascii_digit())?;
+        let number: u64 = part[..unit].parse().ok()?;
+        let ms: u64 = match &part[unit..] {
+            "d" => 86_400_000,
+            "h" => 3_600_000,
+            "m" => 60_000,
+            "s" => 1_000,
+            "ms" => 1,
+            _ => return None,
+        };
+        Some(all + Duration::from_millis(number.checked_mul(ms)?))
+    })
 }
 
 fn millis(milliseconds: i64) -> String {
@@ -72,6 +90,30 @@ impl Schedule {
             text += &format!(" jitter {}", millis(self.jitter));
         }
         text
+    }
+
+    /// The schedule of a text that [`Self::text`] made.
+    pub(crate) fn of_text(job: &JobName, text: &str) -> Option<Self> {
+        let (text, jitter) = match text.rsplit_once(" jitter ") {
+            Some((text, jitter)) => (text, of_length(jitter)?),
+            None => (text, Duration::ZERO),
+        };
+        let mut zone = None;
+        let kind = if let Some(every) = text.strip_prefix("every ") {
+            let (every, offset) = every.split_once(" offset ").unwrap_or((every, "0s"));
+            Kind::Every { every: of_length(every)?, offset: of_length(offset)? }
+        } else if let Some(instants) = text.strip_prefix("at ") {
+            Kind::At(instants.split("; ").map(ToOwned::to_owned).collect())
+        } else {
+            let (text, quartz) = match text.strip_suffix(" quartz") {
+                Some(text) => (text, true),
+                None => (text, false),
+            };
+            let (lines, name) = text.strip_suffix(']')?.rsplit_once(" [")?;
+            zone = Some(name.to_owned());
+            Kind::Cron { lines: lines.split("; ").map(ToOwned::to_owned).collect(), quartz }
+        };
+        Self::read(job, &Spec { kind, zone, jitter }).ok()
     }
 
     /// The shortest interval between two ticks, as far as is looked: some hundred ticks in a row, some of each entry,
@@ -168,5 +210,34 @@ impl Schedule {
             millis(self.jitter)
         );
         wrong.push(Wrong { line: None, text });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schedule_is_read_again_from_its_text() {
+        let job = JobName::new("settle").expect("a name");
+        let zone = Some("Europe/Berlin".to_owned());
+        let cron = |lines: &[&str], quartz| Kind::Cron {
+            lines: lines.iter().map(|line| (*line).to_owned()).collect(),
+            quartz,
+        };
+        let minutes = |count: u64| Duration::from_secs(count * 60);
+        for (kind, zone, jitter) in [
+            (cron(&["30 2 * * 1-5", "H 9 L * *"], false), zone.clone(), minutes(5)),
+            (cron(&["0 15 10 ? * 6L"], true), zone, Duration::ZERO),
+            (Kind::Every { every: minutes(1_530), offset: minutes(7) }, None, minutes(1)),
+            (Kind::At(vec!["2026-12-01T08:00:00+08:00".to_owned()]), None, Duration::ZERO),
+        ] {
+            let made = Schedule::read(&job, &Spec { kind, zone, jitter }).expect("a schedule");
+            let again = Schedule::of_text(&job, &made.text()).expect("its text");
+            assert_eq!(again.text(), made.text());
+            let from = StoreTime(1_764_000_000_000);
+            assert_eq!(again.after(from), made.after(from), "{}", made.text());
+        }
+        assert!(Schedule::of_text(&job, "whatever").is_none());
     }
 }

@@ -148,6 +148,10 @@ fn shown(offset: i64) -> String {
 /// were in the time that was looked at. So both look as far as jitter reaches; of several that start at one instant,
 /// the first entry gives the name.
 impl Ticks for Schedule {
+    fn former(&self, text: &str) -> Option<std::sync::Arc<dyn Ticks>> {
+        Some(std::sync::Arc::new(Schedule::of_text(&self.job, text)?))
+    }
+
     fn after(&self, instant: StoreTime) -> Option<Tick> {
         let mut from = instant.0.saturating_sub(self.jitter).div_euclid(1_000);
         let mut best: Option<Candidate> = None;

@@ -124,7 +124,11 @@ fn next(
             Some(clock) => next_tick(clock, law),
             None => law.ticks.after(view.now),
         };
-        let said = if state == State::Late { "late" } else { "the next tick" };
+        let said = match (&tick, state) {
+            (None, _) => "no tick comes any more",
+            (_, State::Late) => "late",
+            _ => "the next tick",
+        };
         return (said.to_owned(), tick.map(|tick| tick.starts));
     }
     let said = match (state, record.next) {

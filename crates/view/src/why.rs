@@ -38,7 +38,11 @@ impl Scene<'_> {
 
     /// Names in the order they joined, joined as the language does.
     fn users(&self) -> Piece {
-        let names: Vec<_> = self.record.participants.iter().map(|p| p.user.as_str()).collect();
+        let mut names: Vec<_> = self.record.participants.iter().map(|p| p.user.as_str()).collect();
+        if let (true, Some(clock)) = (names.is_empty(), &self.record.clock) {
+            // Nobody has it on: who asked for a run wants that.
+            names.extend(clock.asked.first().map(|asked| asked.by.as_str()));
+        }
         Piece::Text(names.join(&say(self.lang, "list-separator", &[])))
     }
 

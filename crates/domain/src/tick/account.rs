@@ -64,9 +64,16 @@ pub(super) fn adopt<'a>(
     books.clock.former.push(old);
     let surplus = books.clock.former.len().saturating_sub(FORMER);
     books.clock.former.drain(..surplus);
-    books.clock.text.clone_from(&schedule.text);
+    let before = std::mem::replace(&mut books.clock.text, schedule.text.clone());
     // Nodes with different files take turns here, and nothing is lost by that.
     if !known {
+        if let Some(former) = schedule.ticks.former(&before) {
+            let old = Schedule { ticks: former, ..schedule.clone() };
+            let mut past =
+                Books { clock: &mut *books.clock, ticks: Some(&*old.ticks), writes: Vec::new() };
+            past.settle(&old, now);
+            books.writes = past.writes;
+        }
         for pending in std::mem::take(&mut books.clock.pending) {
             books.decide(pending, Outcome::Missed, Why::Changed);
         }
@@ -354,7 +361,7 @@ impl Books<'_> {
 
 impl Pending {
     /// This one is run for `older`, too.
-    fn take_in(&mut self, older: Pending, ticks: &dyn Ticks) {
+    pub(super) fn take_in(&mut self, older: Pending, ticks: &dyn Ticks) {
         let own = Entry::of(older.tick, Outcome::Covered, older.why);
         let mut all: Vec<Entry> = Vec::new();
         for entry in older.older.into_iter().chain([own]).chain(std::mem::take(&mut self.older)) {

@@ -2,7 +2,7 @@
 
 use super::account::{adopt, gone};
 use super::record::{
-    Asked, By, Clock, Entry, Open, OpenRules, Outcome, Params, Phase, Standing, Taken, Why,
+    Asked, By, Clock, Entry, Open, OpenRules, Outcome, Params, Pending, Phase, Standing, Taken, Why,
 };
 use super::rules::{Missed, Overlap, Schedule};
 use super::{Tick, TickName};
@@ -93,7 +93,13 @@ fn choose(record: &JobRecord, schedule: &Schedule, now: StoreTime) -> Result<Cho
             _ => Ok(Choice::Open),
         };
     }
+    let late = |one: &Pending| one.since + schedule.rules.grace <= now;
     let waits = clock.pending.iter().position(|one| !one.behind);
+    let waits = waits.map(|first| match schedule.rules.missed {
+        // The newest is run for all that were missed, also if it was not missed itself.
+        Missed::Once if late(&clock.pending[first]) => clock.pending.len() - 1,
+        _ => first,
+    });
     let due = waits.filter(|_| standing == Standing::On);
     let asked = clock.asked.first().map(|asked| asked.at);
     match (asked, due) {
@@ -143,7 +149,12 @@ pub(crate) fn grant(
             Some(open)
         }
         Choice::Pending(at) => {
-            let pending = books.clock.pending.remove(at);
+            let mut pending = books.clock.pending.remove(at);
+            if schedule.rules.missed == Missed::Once {
+                for older in books.clock.pending.drain(..at).rev().collect::<Vec<_>>() {
+                    pending.take_in(older, &*schedule.ticks);
+                }
+            }
             let tick = pending.tick;
             books.clock.taken = Some(Taken { tick: tick.name.clone(), starts: tick.starts });
             let why = Some(Why::CoveredBy { tick: tick.name.clone() });
@@ -324,7 +335,8 @@ impl Clock {
                 _ => Some(now),
             };
         }
-        if !self.asked.is_empty() || self.pending.iter().any(|one| !one.behind) {
+        // What waited behind one that is over is due.
+        if !self.asked.is_empty() || !self.pending.is_empty() {
             return Some(now);
         }
         schedule.ticks.after(self.accounted).map(|tick| tick.starts)
@@ -333,9 +345,16 @@ impl Clock {
     /// The first instant later than `settled` at which time alone decides something: somebody is to look then, or its entry is missing.
     #[must_use]
     pub fn next_look(&self, schedule: &Schedule, settled: StoreTime) -> Option<StoreTime> {
-        let waits = self.pending.iter().filter(|one| !one.behind);
+        let over = match self.open.as_ref().map(|open| &open.phase) {
+            Some(Phase::Ended { at }) => Some(*at),
+            _ => None,
+        };
+        let waits = self.pending.iter().filter(|one| !one.behind || over.is_some());
         let pending = waits
-            .flat_map(|one| [one.since + schedule.rules.grace, schedule.window_end(&one.tick)])
+            .flat_map(|one| {
+                let since = over.map_or(one.since, |over| one.since.max(over));
+                [since + schedule.rules.grace, schedule.window_end(&one.tick)]
+            })
             .filter(|at| *at > settled);
         let again = self.open().and_then(|open| match open.phase {
             Phase::Again { since, .. } => {
@@ -381,6 +400,7 @@ pub fn upcoming(record: &JobRecord, schedule: &Schedule, now: StoreTime) -> Upco
 /// The tick of the schedule that is to run next: one that waits, or the first that is to come.
 #[must_use]
 pub fn next_tick(clock: &Clock, schedule: &Schedule) -> Option<Tick> {
-    let waits = clock.pending.iter().find(|one| !one.behind).map(|one| one.tick.clone());
+    let free = |one: &&Pending| !one.behind || clock.open().is_none();
+    let waits = clock.pending.iter().find(free).map(|one| one.tick.clone());
     waits.or_else(|| schedule.ticks.after(clock.accounted))
 }

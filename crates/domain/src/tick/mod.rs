@@ -121,6 +121,9 @@ pub trait Ticks: fmt::Debug + Send + Sync {
 
     /// The newest tick that starts at `instant` or earlier.
     fn until(&self, instant: StoreTime) -> Option<Tick>;
+
+    /// The ticks of expressions that the same job had before, as their text says; `None`: this program cannot read it.
+    fn former(&self, text: &str) -> Option<std::sync::Arc<dyn Ticks>>;
 }
 
 /// What a run is told of the parameters of its job.

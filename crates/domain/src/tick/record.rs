@@ -333,7 +333,7 @@ impl std::fmt::Display for Why {
             Self::Off { by: Some(by) } => write!(f, "nobody wanted it: {by} switched it off"),
             Self::Off { by: None } => write!(f, "nobody wanted it"),
             Self::Held { by, reason } => write!(f, "held by {by}: {reason}"),
-            Self::NoNode => write!(f, "no node could run it in time"),
+            Self::NoNode => write!(f, "nobody took it in time"),
             Self::Open { tick } => write!(f, "{tick} was still open"),
             Self::Replaced { by } => write!(f, "{by} replaced it"),
             Self::CoveredBy { tick } => write!(f, "{tick} was run for it"),
