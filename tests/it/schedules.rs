@@ -387,7 +387,7 @@ async fn faults(url: &str, redis: Option<&RedisServer>) {
 
 /// Every instant between the first and the last has one entry, and what ran has an entry of its own.
 fn check_told(keys: &str, told: &[Value], acts: &str) -> Result<(), String> {
-    let step = if keys.contains("\"1s\"") { 1 } else { 2 };
+    let step = if keys.contains("every = \"1s\"") { 1 } else { 2 };
     let due = |text: &str| {
         let (_, at) = text.split_once('@').expect("a name");
         at.parse::<jiff::Timestamp>().expect("an instant").as_second()

@@ -221,8 +221,8 @@ export class Hold {
   }
 
   /** Whether a node answered; undefined when it refused. */
-  async _try(renew) {
-    this._due = instant().mono + SOON;
+  async _try(renew, soon = true) {
+    if (soon) this._due = instant().mono + SOON;
     try {
       return await renew();
     } catch (error) {

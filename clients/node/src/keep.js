@@ -120,6 +120,7 @@ class Renewals {
     const wait = this._stops && !line.failed ? Math.min(POLL, ...all.map(({ _every }) => _every * 0.6)) / parts.length : 0;
     for (let part; (part = parts.shift()); ) {
       if (await this._part(line, part, wait)) continue;
+      if (line.over.aborted) return -Infinity; // hung up, for there is one more to wait for: no failure
       const again = instant().mono + line.pause();
       for (const each of [part, ...parts].flat()) each._due = again;
       return again;
@@ -153,7 +154,8 @@ class Renewals {
       wait = 0;
     }
     for (const each of part) {
-      await each._try(() => each._renew(line, wait));
+      // Who waits for an order to stop keeps nobody from renewing it meanwhile.
+      await each._try(() => each._renew(line, wait), !this._stops);
       if (line.failed) return false;
     }
     return true;

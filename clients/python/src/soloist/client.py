@@ -33,9 +33,10 @@ ADVICE = "This process ends now, because another may begin. Call check() between
 TRUST = 0.99
 # Seconds that the work has when it could not be told before the deadline, as after a pause.
 LAST_CHANCE = 0.1
-# So long before the deadline the process begins to end, and so long its reason may take to be written. SOON: nobody is told later than this.
+# So long before the deadline the process begins to end, a tenth of the lease within bounds: on a busy machine, and among busy threads, that takes its time.
+# LAST_WORDS: so long its reason may take to be written. SOON: nobody is told later than this.
 # BEFORE_KILL: so long before the watcher kills is the deadline of what is watched.
-LAST_WORDS, SOON, BEFORE_KILL = 0.02, 0.15, 0.05
+AHEAD, MOST_AHEAD, LAST_WORDS, SOON, BEFORE_KILL = 0.05, 0.2, 0.02, 0.15, 0.05
 # Seconds of one long poll, and for its answer: a node that is paused hides a grant no longer.
 WAIT, SLACK = 10.0, 2.0
 # HTTP: it is over, or another's.
@@ -207,7 +208,7 @@ class Hold:
 
     def _interrupt(self, reason: str, within: float = math.inf) -> None:
         self._stop_at = min(self._stop_at, clock() + within)
-        deadlines.soon(min(self._deadline, self._stop_at) - LAST_WORDS)
+        deadlines.soon(min(self._deadline, self._stop_at) - MOST_AHEAD)
         if not (self.stopping.is_set() or self._ended.is_set()):
             self.reason, self._told_at = reason, clock()
             self.stopping.set()
@@ -268,9 +269,9 @@ class Hold:
         self._given.set()
         held.pop(id(self), None)
 
-    def _try(self, renew: Callable[..., bool], *args: Any) -> Optional[bool]:
+    def _try(self, renew: Callable[..., bool], *args: Any, soon: bool = True) -> Optional[bool]:
         """Whether a node answered; None when it refused."""
-        self._due = clock() + SOON
+        if soon: self._due = clock() + SOON
         try:
             return renew(*args)
         except Refused as error:
@@ -292,7 +293,8 @@ class Hold:
         if self._ended.is_set(): return math.inf
         if clock() >= self._near(): self._interrupt("it was not renewed in time")
         if not self.stopping.is_set(): return self._near()
-        end = max(min(self._deadline, self._stop_at) - (LAST_WORDS if self._on_overrun == "exit" else 0.0), self._told_at + LAST_CHANCE)
+        ahead = max(AHEAD, min(MOST_AHEAD, self._length / 10)) if self._on_overrun == "exit" else 0.0
+        end = max(min(self._deadline, self._stop_at) - ahead, self._told_at + LAST_CHANCE)
         return end if clock() < end else self._overrun()
 
     def _overrun(self) -> float:

@@ -102,6 +102,7 @@ class Renewals(Round):
         wait = min([POLL, *(each._every * 0.6 for each in all)]) / len(parts) if self._stops and not line.failed else 0.0
         for nth, part in enumerate(parts):
             if not self._part(line, part, wait):
+                if line.over.is_set(): return -math.inf  # hung up, for there is one more to wait for: no failure
                 again = clock() + line.pause()
                 for each in itertools.chain(*parts[nth:]): each._due = again
                 return again
@@ -128,7 +129,8 @@ class Renewals(Round):
                     line.failed, line.nth = 1, line.nth + 1
                 return True
         for each in part:
-            each._try(each._renew, line, wait if len(part) == 1 else 0.0)
+            # Who waits for an order to stop keeps nobody from renewing it meanwhile.
+            each._try(each._renew, line, wait if len(part) == 1 else 0.0, soon=not self._stops)
             if line.failed: return False
         return True
 

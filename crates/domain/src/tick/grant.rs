@@ -362,9 +362,10 @@ impl Clock {
             }
             _ => None,
         });
-        let off = matches!(self.shifts.last(), Some(shift) if matches!(shift.to, Standing::Off(_)));
-        // What nobody wants is computed by who reads it, until the gap ends.
-        let tick = (!off).then(|| schedule.ticks.after(self.accounted)).flatten();
+        // What nobody wants is computed by who reads it, until the gap ends; not what was due before it began.
+        let off = self.shifts.last().filter(|shift| matches!(shift.to, Standing::Off(_)));
+        let tick = schedule.ticks.after(self.accounted);
+        let tick = tick.filter(|tick| off.is_none_or(|off| tick.starts < off.at));
         pending.chain(again).chain(tick.map(|tick| tick.starts)).min()
     }
 }

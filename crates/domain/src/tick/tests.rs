@@ -613,3 +613,27 @@ fn the_offset_in_a_name_is_shown_and_not_compared() {
     assert_ne!(plain, name("pull-it@2026-11-27T02:30:01Z"));
     assert!(!plain.is_by_hand() && name("a@hand:01ARZ").is_by_hand());
 }
+
+#[test]
+fn what_waits_behind_an_open_tick_is_decided_when_the_job_is_switched_off() {
+    let mut world = World::new(
+        MINUTE,
+        rules(|rules| {
+            (rules.overlap, rules.missed) = (Overlap::Queue, Missed::Skip);
+        }),
+    );
+    world.go(1.0);
+    world.acquire().expect("due");
+    world.go(2.1);
+    // Nobody has looked since the second was due.
+    world.switch(false);
+    world.now += SECOND;
+    world.end(RunEnd::Stopped, Then::Nothing);
+    let look = {
+        let clock = world.job.record.clock.as_ref().unwrap();
+        clock.next_look(&world.schedule, clock.accounted).expect("something is undecided")
+    };
+    world.now = world.now.max(look.0);
+    world.settle();
+    assert_eq!(world.told(), ["1 failed", "2 unwanted"]);
+}

@@ -26,11 +26,12 @@ public abstract class Hold {
     public static final int EXIT_CODE = 76;
     /**
      * Clocks may run 1 % apart. The last chance is what the work has when it could not be told before the deadline, as after a
-     * pause. The process begins to end so long ahead of the deadline, and nobody is told later than soon before it. So long before
+     * pause. The process begins to end so long ahead of the deadline, a tenth of the lease
+     * within bounds: a halt takes its time on a busy machine. Its reason is written so long before that. Nobody is told later than soon before the deadline. So long before
      * the watcher kills is the deadline of what is watched, less for a short lease: a JVM that halts waits 300 ms for threads in native code,
      * such as any that waits for a socket, while no thread does anything more.
      */
-    private static final double TRUST = 0.99, LAST_CHANCE = 100, AHEAD = 20, SOON = 150, BEFORE_KILL = 400;
+    private static final double TRUST = 0.99, LAST_CHANCE = 100, AHEAD = 50, MOST_AHEAD = 200, WORDS = 50, SOON = 150, BEFORE_KILL = 400;
     /**
      * One long poll, and for its answer: a node that is paused hides a grant no longer. So long a program waits for a connection to wait at; then it
      * asks in between. A comment comes every 15 s on the live stream: one that is silent for longer is dead.
@@ -64,7 +65,7 @@ public abstract class Hold {
     volatile Instant due = stop;
     volatile int failed;
     /** Of who watches: its deadline is over, and nothing is left to do. */
-    private boolean done;
+    private boolean done, spoke;
     private volatile String reason;
     /** Null before the work begins and after it has ended: then nobody is interrupted. */
     private volatile Thread worker;
@@ -186,7 +187,7 @@ public abstract class Hold {
             boolean waits = asked > 0 && poll > 0 && Wire.take(Wire.WAITING, way, Math.min(IN_LINE, poll));
             if (!waits) poll = asked > 0 ? Math.min(BETWEEN, poll) : 0;
             ask.put("wait_ms", (long) poll);
-            try { grant = way.call(path, ask, timeout, 0, shape); }
+            try { grant = way.call(path, ask, Math.min(timeout, poll + SLACK), 0, shape); }
             catch (Unreachable error) {
                 if (way.sleep(Math.min(way.pause(++failed), Math.max(0, last.left()))) || last.left() <= 0) throw error;
                 continue;
@@ -236,7 +237,8 @@ public abstract class Hold {
 
     /** Renews it by a call of its own; {@code apart}: because its node knows no other, so nothing can wait there for many. */
     void alone(Line line, double wait, boolean apart) {
-        again(attempt(() -> renew(line, wait)), line.pause(failed + 1));
+        line.waits = wait > 0;
+        again(attempt(() -> renew(line, wait)), line.hungUp ? 0 : line.pause(failed + 1)); // what was hung up is asked again at once, and waits for nothing
         if (failed == 0 && apart) due = Instant.in(every() / 2);
     }
 
@@ -248,21 +250,24 @@ public abstract class Hold {
 
     /** Does what is due at the deadline, and waits for nothing; how long that is off. */
     double watch() {
-        double ahead = options.onOverrun == EXIT ? AHEAD : 0, near = left() - Math.min(grace, length / 5);
+        double ahead = options.onOverrun == EXIT ? Math.max(AHEAD, Math.min(MOST_AHEAD, length / 10)) : 0, near = left() - Math.min(grace, length / 5);
         if (done) return NEVER;
         if (near <= 0) interrupt("it was not renewed in time", NEVER);
         double left = Math.max(Math.min(left(), stop.left()) - ahead, lastChance.left());
         done = left <= 0;
+        boolean ends = options.onOverrun == EXIT && !(this instanceof Task);
+        if (ends && reason != null && left <= WORDS && !spoke) speak();
         // A task that outlives its lease harms nobody: its result is refused.
         try {
-            if (done && options.onOverrun == EXIT && !(this instanceof Task)) exit();
+            if (done && ends) exit();
             else if (done && !(this instanceof Task)) Loop.thread("tells that " + what + " is over", () -> options.onOverrun.accept(this));
         } catch (Throwable noMoreThreads) { exit(); }
-        return Math.max(2, reason == null ? near : left);
+        return Math.max(2, reason == null ? near : ends && !spoke ? left - WORDS : left);
     }
 
-    /** Ends this process, unless the work has ended meanwhile. Its reason is written by a thread that is not waited for beyond the deadline. */
-    void exit() {
+    /** Why the process is about to end, by a thread that nobody waits for: it is started before, for a start and a wait take longer than all else. */
+    private void speak() {
+        spoke = true;
         Thread its = worker;
         if (its == null) return;
         try {
@@ -271,9 +276,13 @@ public abstract class Hold {
                 System.err.println(String.format("soloist: %s (token %d): %s, and the work has not ended in time. This process "
                         + "ends now: another may begin. Call check() between the acts, or set onOverrun.", what, token(), reason));
                 for (StackTraceElement at : its.getStackTrace()) System.err.println("    at " + at);
-            }).join((long) AHEAD);
+            });
         } catch (Throwable noMoreThreads) { return; } // without a word, then
-        finally { if (worker != null) Runtime.getRuntime().halt(EXIT_CODE); } // no hooks: one of them may wait for the work
+    }
+
+    /** Ends this process, unless the work has ended meanwhile. */
+    void exit() {
+        if (worker != null) Runtime.getRuntime().halt(EXIT_CODE); // no hooks: one of them may wait for the work
     }
 
     /** The work has ended: no interrupt from here comes any more. */

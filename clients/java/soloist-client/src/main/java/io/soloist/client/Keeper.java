@@ -43,7 +43,7 @@ final class Keeper {
     /** From now on it is watched and renewed. */
     static void add(Hold hold) {
         Soloist nodes = hold.line.nodes;
-        Keeper renews = ALL.computeIfAbsent(List.of(nodes.urls, nodes.token, hold.polls()), any -> new Keeper(new Line(nodes, true), hold.polls()));
+        Keeper renews = ALL.computeIfAbsent(List.of(nodes.urls, nodes.token, hold.polls(), hold instanceof Lease), any -> new Keeper(new Line(nodes, true), hold.polls()));
         renews.add(hold, "renews", hold.due.left());
         WATCH.add(hold, "watches", TICK);
         if (hold.polls()) renews.line.hangUp(); // an order to stop this one is to be heard, too
@@ -70,6 +70,7 @@ final class Keeper {
             before = added;
             next = BORED;
             try {
+                if (line == null) Wire.late();
                 for (Hold hold : holds) next = Math.min(next, line == null ? Math.min(TICK, hold.watch()) : hold.due.left());
                 if (next <= 0) due();
             } catch (Throwable error) { next = TICK / 10; } // as of memory
@@ -125,6 +126,7 @@ final class Keeper {
     private void together(List<Lease> leases, double wait) {
         if (leases.size() == 1) leases.get(0).alone(line, wait, false);
         if (leases.size() < 2) return;
+        line.waits = wait > 0;
         Instant sent = Instant.in(0);
         List<Lease.Said> asked = leases.stream().map(Lease::said).toList();
         var body = Json.map("wait_ms", (long) wait, "leases", asked.stream().map(Lease.Said::body).toList());
@@ -133,10 +135,11 @@ final class Keeper {
             Map<Object, Object> answers = new HashMap<>();
             for (Object each : all) if (each instanceof Map<?, ?> one) answers.put(one.get("name"), one);
             for (Lease.Said each : asked) each.heard(answers.get(each.lease().name), sent);
+            if (leases.stream().anyMatch(lease -> lease.failed > 0)) line.nth++; // another node may know more
         } catch (Failure error) {
             // A node that is too old for it, or a word of one of them that is refused: then each is said alone.
             boolean alone = error instanceof Refused || error.status == 404;
-            double pause = line.pause(leases.get(0).failed + 1);
+            double pause = line.hungUp ? 0 : line.pause(leases.get(0).failed + 1);
             for (Lease lease : leases) {
                 if (alone) lease.alone(line, 0, true);
                 else lease.again(false, pause);

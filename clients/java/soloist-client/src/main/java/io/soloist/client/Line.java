@@ -40,7 +40,8 @@ final class Line {
     /** Of who renews: it needs no turn. */
     private final boolean own;
     private volatile Wire used;
-    private volatile boolean hungUp;
+    /** Whether the call under way waits at the node, and so may be hung up; whether it was. */
+    volatile boolean waits, hungUp;
 
     Line(Soloist nodes, boolean own) {
         this.nodes = nodes;
@@ -57,7 +58,7 @@ final class Line {
 
     /** Ends the call under way, if there is one; it may be made again. */
     void hangUp() {
-        Wire its = used;
+        Wire its = waits ? used : null;
         hungUp = its != null;
         if (its != null) its.close();
     }

@@ -26,6 +26,8 @@ final class Wire extends InputStream {
     /** How long a connection may take; how soon who waits for one sees that it was {@link Line#cut}. */
     private static final double CONNECT = 2_000, SLICE = 250;
     private static final Deque<Wire> IDLE = new ConcurrentLinkedDeque<>();
+    /** Those that ask: Java bounds neither a write nor a handshake of TLS. */
+    private static final Set<Wire> ASKS = ConcurrentHashMap.newKeySet();
     /** Names are looked up by a thread of its own: Java has no time-out for that. */
     private static final ThreadPoolExecutor NAMES = Soloist.Loop.pool("names", 1, 50);
 
@@ -35,7 +37,7 @@ final class Wire extends InputStream {
     /** Read, and not yet used. */
     private final byte[] heard = new byte[1 << 13];
     private int at, size, room, frame;
-    private Instant end;
+    private volatile Instant end;
     /** It was kept after an answer. */
     boolean used;
     /** The answer, what is left of its body or of this chunk of it, and whether that ends with the connection. */
@@ -85,15 +87,20 @@ final class Wire extends InputStream {
     /** Something in between may have forgotten all connections: no kept one is used any more. */
     static void forget() { for (Wire wire; (wire = IDLE.poll()) != null; wire.close()) continue; }
 
+    /** Ends what has not been answered in time. Waits for nobody. */
+    static void late() { for (Wire wire : ASKS) if (wire.end.left() < 0) wire.close(); }
+
     /** After an answer: kept for the next question if all was read and the node keeps it, too. */
     void done() {
         used = true;
-        if (left != 0 || chunked || open || head.getOrDefault("connection", "").equalsIgnoreCase("close")) close();
+        ASKS.remove(this);
+        if (at < size || left != 0 || chunked || open || head.getOrDefault("connection", "").equalsIgnoreCase("close")) close();
         else IDLE.addFirst(this);
     }
 
     /** Waits for nobody: of TLS no farewell is said. */
     @Override public void close() {
+        ASKS.remove(this);
         try { channel.close(); }
         catch (IOException error) { return; } // then it is gone already
     }
@@ -114,6 +121,7 @@ final class Wire extends InputStream {
     void ask(byte[] request, Instant until) throws IOException {
         end = until;
         room = MOST_OF_HEAD;
+        ASKS.add(this);
         socket.getOutputStream().write(request);
         do {
             status = Integer.parseInt(line().substring(9, 12));
