@@ -11,6 +11,7 @@
 //! | `reports.rs` | what public reports about other lock clients found, as a table of laws and languages |
 //! | `ends.rs` | the end of a program: what it holds is given back when its work has ended |
 //! | `jobs.rs` | jobs that a program runs: switched on and off, their output and history |
+//! | `scheduled.rs` | ticks of jobs with a schedule: each once, in time, and what follows a failure, a death and off |
 //! | `dispatch.rs` | tasks and turns |
 //! | `live.rs` | what is followed, also when a node dies |
 //! | `faults.rs` | random faults over all libraries, from a seed |
@@ -32,5 +33,6 @@ mod live;
 mod packages;
 mod proxy;
 mod reports;
+mod scheduled;
 mod spring;
 mod witness;

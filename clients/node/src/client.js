@@ -40,6 +40,7 @@ const TURN = { turn: text, token: whole, lease_until: text };
 const NO_TURN = { reason: text, ahead: whole };
 const TASK = { id: text, key: text, source: text, payload: () => true, token: whole, attempt: whole };
 const STOP = { why: text, within_ms: whole };
+const DUE = { tick: text, due: (due) => !Number.isNaN(Date.parse(due)), attempt: whole, late_ms: whole, params: (params) => typeof params === "object" };
 const RULES = { lease_ms: span };
 const REFUSED = { status: (status) => Number.isInteger(status) && status >= 400 && status < 500 && !AGAIN.includes(status), detail: text };
 const EXTENDED = { kept: Array.isArray, lost: Array.isArray };
@@ -281,7 +282,7 @@ export class Lease extends Hold {
 
   constructor(nodes, name, options) {
     super(nodes, `lease ${name}`, `/api/v1/leases/${quoted(name)}`, options);
-    this.name = name;
+    this._name = name;
   }
 
   progress(done, total, note = "") { this._progress = { done: Number(done), total: Number(total), note: cut(String(note), LONGEST) }; }
@@ -335,6 +336,13 @@ export class Lease extends Hold {
     return { words: { secret: this._secret, progress, lines: lines.length ? lines : undefined }, last: this._before + lines.length };
   }
 
+  /** How it ended. To end because one was asked to is no failure. */
+  _word(failed, asked) {
+    if (failed && !asked) return "failed";
+    // Work that its own program asked to stop is not done: the next may begin at once, and a job that ends with its work is not off.
+    return OWN_END.includes(this.reason) ? "unused" : "done";
+  }
+
   get _kept() { return { expires_in_ms: (ms) => span(ms) && ms <= LONGER * this._most, stop: (stop) => stop === null || has(stop, STOP) }; }
 
   /** False when this is no answer of a node. */
@@ -346,6 +354,7 @@ export class Lease extends Hold {
     if (this._progress === words.progress) this._progress = undefined;
     if (isKept) {
       this._trust(sent, Math.min(answer.expires_in_ms, this._most));
+      this._told ||= Boolean(answer.stop);
       if (answer.stop) this._interrupt(answer.stop.why, answer.stop.within_ms);
     } else {
       // What the work says must not cost it the lease.
@@ -359,6 +368,23 @@ export class Lease extends Hold {
     const [said, sent, wait] = [this._said(), instant(), Math.min(most, this._every)];
     const answer = this._post(line, `${this.path}/renew`, { ...said.words, wait_ms: Math.floor(wait) }, this._kept, wait);
     return this._hear(sent, said, await answer.catch((error) => { if (error instanceof Refused) return error; throw error; }));
+  }
+}
+
+/** One tick of a job with a schedule, and the lease under which its work runs. See index.d.ts. */
+export class Tick extends Lease {
+  _take(answer) {
+    const { tick: name, due, attempt, late_ms: lateMs, params } = answer;
+    if (has(answer, DUE)) Object.assign(this, { name, due: new Date(due), attempt, lateMs, params });
+    return super._take(answer);
+  }
+
+  _word(failed, asked) {
+    if (!failed) return "done";
+    if (this._told || !asked) return "failed";
+    // It was begun, so it is not unused; and nobody knows how far it came.
+    process.emitWarning(`${this.name}: stopped in the middle (${this.reason}): its lease runs out, and its on_loss follows`, "SoloistWarning");
+    return undefined;
   }
 }
 
@@ -445,33 +471,54 @@ export class Loop {
 
 /** See index.d.ts, where every option is described. */
 export class Soloist extends Nodes {
-  async lease(name, work, { ttl, wait, signal, ...options } = {}) {
-    const lease = new Lease(this, name, options);
+  lease(name, work, options) { return this._under(Lease, name, work, options); }
+
+  async _under(Kind, name, work, { ttl, wait, signal, ...options } = {}) {
+    const lease = new Kind(this, name, options);
     await lease._acquire(new Line(this, signal), { holder: this.holder, ttl_ms: ttl }, wait).catch((error) => { throw lease._gone(), error; });
-    let end = { end: "done" };
+    let [end, words] = ["unused", undefined];
     try {
-      return await work(lease);
+      if (signal?.aborted) throw new Stopped(OWN_END[0]); // no work begins after close()
+      end = "done";
+      const value = await work(lease);
+      end = lease._word(false, lease._stopped);
+      return value;
     } catch (error) {
-      // To end because one was asked to is no failure, however the work noticed.
-      if (lease._stopped && (error instanceof Stopped || error?.name === "AbortError")) throw new Stopped(lease.reason);
-      end = { end: "failed", error: cut(`${error?.name}: ${error?.message ?? error}`, LONGEST) };
-      throw error;
+      // However the work noticed.
+      const asked = lease._stopped && (error instanceof Stopped || error?.name === "AbortError");
+      if (end === "done") end = lease._word(true, asked);
+      words = end === "failed" ? cut(`${error?.name}: ${error?.message ?? error}`, LONGEST) : undefined;
+      throw asked ? new Stopped(lease.reason) : error;
     } finally {
       lease._finish(); // nobody is to be stopped any more
-      // Work that its own program asked to stop is not done: the next may begin at once, and a job that ends with its work is not off.
-      if (end.end === "done" && OWN_END.includes(lease.reason)) end = { end: "unused" };
       await life.end(lease);
       // The last words are worth one try.
       while (lease._talks && lease.remaining && (await lease._renew(lease._line, 0).catch(() => false)));
-      await lease._close(`${lease.path}/release`, { secret: lease._secret, ...end }, { released: (value) => typeof value === "boolean" });
+      const body = { secret: lease._secret, end, error: words };
+      if (end) await lease._close(`${lease.path}/release`, body, { released: (value) => typeof value === "boolean" });
+      else lease._gone();
     }
   }
 
   runWhileLeader(name, work, options) {
     quoted(name);
-    // No work begins after close().
-    const once = async (lease, signal, loop) => signal.aborted || (await work((loop.hold = lease)));
-    return new Loop(name, 1, (signal, loop) => this.lease(name, (lease) => once(lease, signal, loop), { ...options, signal }), options?.grace);
+    return new Loop(name, 1, (signal, loop) => this.lease(name, (lease) => work((loop.hold = lease)), { ...options, signal }), options?.grace);
+  }
+
+  scheduled(job, work, options) {
+    quoted(job);
+    const does = async (tick) => {
+      if (!tick.name) throw new SoloistError(`${job} has no schedule`);
+      await work(tick);
+    };
+    return new Loop(job, 1, async (signal, loop) => {
+      let tick;
+      await this._under(Tick, job, (granted) => does((tick = loop.hold = granted)), { ...options, signal }).catch((error) => {
+        // The next tick does not wait for one that failed.
+        if (!tick?.name || error instanceof Stopped) throw error;
+        process.emitWarning(`${tick.name}, attempt ${tick.attempt}: ${error?.stack ?? error}`, "SoloistWarning");
+      });
+    }, options?.grace);
   }
 
   async turn(rotation, type, work, { lease, wait, worker, signal, ...options } = {}) {

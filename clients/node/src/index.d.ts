@@ -59,6 +59,19 @@ export class Lease extends Hold {
   /** A line of the job's output, sent with the next renewal: at least once. */
   log(line: string): void;
 }
+/** One tick of a job with a schedule, and the lease under which its work runs. */
+export class Tick extends Lease {
+  /** As `settle@2026-11-27T02:30+08:00[Asia/Shanghai]`: the same in every attempt. */
+  readonly name: string;
+  /** When it was due. */
+  readonly due: Date;
+  /** From 1. */
+  readonly attempt: number;
+  /** So long after its time it was granted. */
+  readonly lateMs: number;
+  /** Every parameter of the job, as text. */
+  readonly params: Record<string, string>;
+}
 /** A turn of a rotation. The work may set the three fields. */
 export class Turn extends Hold {
   outcome: "done" | "empty";
@@ -95,6 +108,10 @@ export class Soloist {
   lease<T>(name: string, work: (lease: Lease) => Promise<T> | T, options?: LeaseOptions & Waiting): Promise<T>;
   /** The same again and again until `close()`. */
   runWhileLeader(name: string, work: (lease: Lease) => Promise<unknown> | unknown, options?: LeaseOptions): Loop;
+  /** Does the work once for each tick of a job with a schedule that this process is granted, until `close()`. Returning is done; what it throws is a failed
+   *  tick, tried again by the job's `retries`. It must end soon after `tick.signal` aborts, by `tick.check()`, which throws then: a tick that
+   *  its own program stops is a loss, and the job's `on_loss` follows. */
+  scheduled(job: string, work: (tick: Tick) => Promise<unknown> | unknown, options?: HoldOptions): Loop;
   /** Waits for a turn, does the work, and passes it. */
   turn<T>(rotation: string, type: string, work: (turn: Turn) => Promise<T> | T, options?: TurnOptions): Promise<T>;
   /** Tasks: returning is done; throwing `Retry` or `Dead` says so; anything else that is thrown is another try. */

@@ -10,6 +10,6 @@
 // | watchdog.js | ends the process at the deadline, from a thread of its own |
 //
 // It stores nothing and decides nothing: the node says who may work.
-export { Dead, Hold, Lease, Loop, NotGranted, releaseOnExit, Retry, Soloist, Stopped, Task, Turn } from "./client.js";
+export { Dead, Hold, Lease, Loop, NotGranted, releaseOnExit, Retry, Soloist, Stopped, Task, Tick, Turn } from "./client.js";
 export { Refused, SoloistError, Unreachable } from "./line.js";
 export const version = "0.1.0";

@@ -142,7 +142,7 @@ class Renewals {
         let lacks;
         // What ends first comes last: then that is looked for once.
         for (const [nth, each] of [...part.entries()].reverse()) {
-          if ((await each._try(() => each._hear(sent, said[nth], of.get(each.name)))) !== false) continue;
+          if ((await each._try(() => each._hear(sent, said[nth], of.get(each._name)))) !== false) continue;
           lacks = true;
           each._due = instant().mono + between(0.5, 1) * Math.min(each._every, AT_MOST);
         }
@@ -167,10 +167,10 @@ function parted(all) {
   const parts = [];
   let now = new Map();
   for (const each of all.sort((one, other) => one.remaining - other.remaining)) {
-    const isFull = !now.size || now.size === MANY || now.has(each.name);
+    const isFull = !now.size || now.size === MANY || now.has(each._name);
     if (!each._secret) parts.push(new Map([["", each]]));
-    else if (isFull) parts.push((now = new Map([[each.name, each]])));
-    else now.set(each.name, each);
+    else if (isFull) parts.push((now = new Map([[each._name, each]])));
+    else now.set(each._name, each);
   }
   return parts.map((part) => [...part.values()]);
 }

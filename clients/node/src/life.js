@@ -42,7 +42,7 @@ export async function begin(nodes, lease) {
   expect(lease);
   const where = process.env[NAMED] ?? (existsSync(USUAL) ? USUAL : "");
   if (!where) return note(undefined, `not watched: there is no ${USUAL}, and ${NAMED} names none`, true);
-  leases.set(lease.name, lease);
+  leases.set(lease._name, lease);
   say(lease);
   if (!socket) open(where, nodes);
   if (!down) await wait(lease, PATIENCE);
@@ -50,14 +50,14 @@ export async function begin(nodes, lease) {
 
 /** Something is new. Waits for nothing. */
 export function say(lease) {
-  if (leases.get(lease.name) !== lease) return;
+  if (leases.get(lease._name) !== lease) return;
   dirty.add(lease);
   if (up) tell();
 }
 
 /** The work has ended. */
 export async function end(lease) {
-  if (leases.get(lease.name) !== lease) return;
+  if (leases.get(lease._name) !== lease) return;
   expect(lease);
   lease._over = true;
   say(lease);
@@ -70,7 +70,7 @@ function note(lease, now, good) {
   if (lease) lease._state = now;
   else state = now;
   if (now === before) return;
-  const words = `life line: ${lease ? `${lease.name}: ` : ""}${now}`;
+  const words = `life line: ${lease ? `${lease._name}: ` : ""}${now}`;
   if (good) debug(words);
   else process.emitWarning(words, "SoloistWarning");
 }
@@ -89,7 +89,7 @@ function open(where, nodes) {
     note(undefined, `not watched: ${where}: ${error.message}`);
     for (const lease of leases.values()) {
       lease._know((lease._state = ""));
-      if (lease._over && lease._until < instant().mono) leases.delete(lease.name);
+      if (lease._over && lease._until < instant().mono) leases.delete(lease._name);
     }
     setTimeout(again, between(0.5, 1) * 30 * 2 ** failed).unref();
   };
@@ -135,7 +135,7 @@ function hear(answer) {
   offset = Math.max(offset, answer.now_ns / 1e6 - instant().mono);
   const [detail, kills] = [answer.detail ?? answer.why ?? "", lease ? ns(answer.kill_ns) : answer.kill];
   if (lease && !until) { // its end
-    if (leases.get(lease.name) === lease) leases.delete(lease.name);
+    if (leases.get(lease._name) === lease) leases.delete(lease._name);
     return lease._know();
   }
   if (!lease && !answer.ok) throw new Error(detail);

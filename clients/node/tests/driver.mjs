@@ -60,6 +60,25 @@ async function work(hold) {
   }
 }
 
+async function scheduled(tick) {
+  const since = Date.now() - tick.due.getTime();
+  const params = Object.keys(tick.params).sort().map((name) => `${name}=${tick.params[name]}`);
+  say(tick.token, now(), `begin|${tick.name}|${tick.attempt}|${tick.lateMs}|${since}|${params}`);
+  if (mode.startsWith("fail-") && tick.attempt <= Number(mode.slice(5))) throw new Error("about to fail");
+  try {
+    while (mode === "polite") {
+      const at = now();
+      tick.check();
+      say(tick.token, at, "beat");
+      await sleep(20);
+    }
+    await sleep(50, undefined, { signal: tick.signal });
+    say(tick.token, now(), "ended");
+  } finally {
+    console.error(`ends: ${tick.reason}`);
+  }
+}
+
 async function turns(over) {
   const [rotation, type] = name.split("/");
   while (!over.aborted) {
@@ -148,6 +167,10 @@ if (what === "whole") {
   client.runWhileLeader(name, work, { ttl });
 } else if (what === "lease") {
   loop = client.runWhileLeader(name, work, { ttl, onOverrun: mode === "callback" ? late : "exit" });
+  await closed;
+  await loop.close();
+} else if (what === "scheduled") {
+  loop = client.scheduled(name, scheduled);
   await closed;
   await loop.close();
 } else if (what === "collect") {

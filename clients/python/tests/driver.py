@@ -16,6 +16,10 @@ its thread, or raises what is no error; `many` had ten other leases before; `int
 coroutine (Python); `alarms` is struck by exceptions of a signal while it begins (Python); `fork-daemon` forks and ends the parent (Python). WHAT `whole` is a
 loop as a whole program, which ends with a signal.
 
+WHAT `scheduled` does the ticks of a job; the word of the first act of each is `begin|TICK|ATTEMPT|LATE_MS|MILLISECONDS SINCE IT WAS DUE|PARAMETERS`, with
+the parameters as `name=value,...` in the order of their names. MODE `quick` ends soon; `fail-N` fails in its first N attempts; `polite` works until it is
+asked to stop.
+
 DRIVER_HANDLER=1: the program has a handler of SIGTERM of its own, before the library has. DRIVER_THREADS=n: of the threads that keep leases the nth cannot be
 started. DRIVER_TWO=1: every name has two addresses, 127.0.0.2 and 127.0.0.1.
 
@@ -168,6 +172,24 @@ def work(hold: soloist.Lease) -> None:
         say(hold.token(), now(), "ended")
     finally:
         print(f"ends: {hold.reason}", file=sys.stderr, flush=True)
+
+
+def scheduled(tick: soloist.Tick) -> None:
+    since = int((time.time() - tick.due.timestamp()) * 1000)
+    params = ",".join(f"{name}={value}" for name, value in sorted(tick.params.items()))
+    say(tick.token(), now(), f"begin|{tick.name}|{tick.attempt}|{tick.late_ms}|{since}|{params}")
+    if mode.startswith("fail-") and tick.attempt <= int(mode[5:]):
+        raise RuntimeError("about to fail")
+    try:
+        while mode == "polite":
+            at = now()
+            tick.check()
+            say(tick.token(), at, "beat")
+            time.sleep(0.02)
+        tick.stopping.wait(0.05)
+        say(tick.token(), now(), "ended")
+    finally:
+        print(f"ends: {tick.reason}", file=sys.stderr, flush=True)
 
 
 def turns() -> None:
@@ -343,6 +365,9 @@ elif what == "lease":
         until_closed()
     if mode == "log-hangs":
         os._exit(0)  # the end of `logging` waits for its handlers
+elif what == "scheduled":
+    with client.scheduled(name, scheduled):
+        until_closed()
 elif what == "collect":
     with client.collect(name, handle, parallel=3, lease=length):
         until_closed()

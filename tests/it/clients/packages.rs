@@ -89,13 +89,13 @@ fn only_comments_and_empty_lines_are_not_counted() {
 /// A library is to be read by whoever trusts it. It was 550 lines before the life line (130 lines), the end of the program (60) and what public reports of other
 /// clients found (50). Java has more than the others: a reader and writer of JSON (50), connections by sockets (125), because the JDK's own client of HTTP costs a
 /// program more than half of its calls and has no limit of connections, and the threads that keep all that is held (110). Python and Node have 100 more
-/// for the same two: what keeps all that is held, and a few connections for all calls.
+/// for the same two: what keeps all that is held, and a few connections for all calls. Ticks of schedules (40) came last.
 #[test]
 fn no_library_is_too_long_to_be_read() {
     for (sources, end, most) in [
-        ("python/src/soloist", ".py", 900),
-        ("node/src", ".js", 900),
-        ("java/soloist-client/src/main/java/io/soloist/client", ".java", 1_100),
+        ("python/src/soloist", ".py", 940),
+        ("node/src", ".js", 940),
+        ("java/soloist-client/src/main/java/io/soloist/client", ".java", 1_120),
     ] {
         let files = std::fs::read_dir(clients(sources)).expect("a library").flatten();
         let files = files.filter(|file| file.file_name().to_string_lossy().ends_with(end));

@@ -128,6 +128,25 @@ public final class Driver {
         }
     }
 
+    private static void scheduled(Tick tick, String mode) throws Exception {
+        long since = System.currentTimeMillis() - tick.due().toEpochMilli();
+        String params = String.join(",", new java.util.TreeMap<>(tick.params()).entrySet().stream().map(each -> each.getKey() + "=" + each.getValue()).toList());
+        say(tick.token(), now(), "begin|" + tick.name() + "|" + tick.attempt() + "|" + tick.lateMs() + "|" + since + "|" + params);
+        if (mode.startsWith("fail-") && tick.attempt() <= Long.parseLong(mode.substring(5))) throw new IllegalStateException("about to fail");
+        try {
+            while (mode.equals("polite")) {
+                String at = now();
+                tick.check();
+                say(tick.token(), at, "beat");
+                Thread.sleep(20);
+            }
+            Thread.sleep(50);
+            say(tick.token(), now(), "ended");
+        } finally {
+            System.err.println("ends: " + tick.reason());
+        }
+    }
+
     private static void turns(Soloist client, String name, Options options, Thread main) throws Exception {
         String[] parts = name.split("/");
         while (main.isAlive()) {
@@ -245,6 +264,7 @@ public final class Driver {
                 if (mode.equals("callback")) options.onOverrun = Driver::overrun;
                 loop = client.runWhileLeader(name, lease -> work(lease, mode), options);
             }
+            case "scheduled" -> loop = client.scheduled(name, tick -> scheduled(tick, mode), options);
             case "collect" -> {
                 options.parallel = 3;
                 loop = client.collect(name, Driver::handle, options);

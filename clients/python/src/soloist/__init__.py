@@ -10,9 +10,9 @@
 It stores nothing and decides nothing: the node says who may work.
 """
 
-from .client import Dead, Hold, Lease, Loop, NotGranted, Overrun, Retry, Soloist, Stopped, Task, Turn, release_on_exit
+from .client import Dead, Hold, Lease, Loop, NotGranted, Overrun, Retry, Soloist, Stopped, Task, Tick, Turn, release_on_exit
 from .line import Refused, SoloistError, Unreachable
 
 __version__ = "0.1.0"
-__all__ = ["Soloist", "Lease", "Turn", "Task", "Loop", "Hold", "Overrun", "Stopped", "Retry", "Dead", "NotGranted", "Refused",
+__all__ = ["Soloist", "Lease", "Tick", "Turn", "Task", "Loop", "Hold", "Overrun", "Stopped", "Retry", "Dead", "NotGranted", "Refused",
            "Unreachable", "SoloistError", "release_on_exit"]

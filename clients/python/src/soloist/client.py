@@ -14,7 +14,7 @@ What is held is this process's. A forked child has nothing: its `check()` fails 
 
 from __future__ import annotations
 
-import atexit, collections, contextlib, inspect, itertools, logging, math, os, random, signal, sys, threading, time, traceback, uuid
+import atexit, collections, contextlib, datetime, inspect, itertools, logging, math, os, random, signal, sys, threading, time, traceback, uuid
 from _thread import allocate_lock, start_new_thread
 from typing import Any, Callable, ContextManager, Deque, Dict, Iterator, List, Optional, Tuple, Union
 from urllib.parse import quote
@@ -48,6 +48,7 @@ GRANT: Shape = {"secret": text, "token": whole, "expires_in_ms": span, "renew_ev
 TURN: Shape = {"turn": text, "token": whole, "lease_until": text}
 TASK: Shape = {"id": text, "key": text, "source": text, "payload": lambda _: True, "token": whole, "attempt": whole}
 STOP: Shape = {"why": text, "within_ms": whole}
+DUE: Shape = {"tick": text, "due": text, "attempt": whole, "late_ms": whole, "params": lambda params: isinstance(params, dict)}
 RULES: Shape = {"lease_ms": span}
 REFUSED: Shape = {"status": lambda status: type(status) is int and 400 <= status < 500 and status not in AGAIN, "detail": text}
 EXTENDED: Shape = {"kept": lambda kept: isinstance(kept, list), "lost": lambda lost: isinstance(lost, list)}
@@ -373,6 +374,8 @@ class Lease(Hold):
     # Of the life line.
     _over, _passed, _state = False, False, ""
     _progress: Optional[Dict[str, Any]] = None
+    # A node asked it to stop.
+    _told = False
     _answers = (GRANT, BUSY)
 
     def __init__(self, nodes: Nodes, name: str, *args: Any) -> None:
@@ -415,13 +418,16 @@ class Lease(Hold):
         with contextlib.suppress(SoloistError):  # the last words are worth one try
             while self._talks() and self.remaining():
                 self._renew(self._line, 0.0)
-        # To end because one was asked to is no failure.
-        asked = isinstance(error, Stopped) and self.stopping.is_set() or isinstance(error, SystemExit) and not error.code
+        if isinstance(error, SystemExit) and not error.code: error = None
+        end: Dict[str, Any] = {"end": "unused" if error is UNUSED else self._word(error, isinstance(error, Stopped) and self.stopping.is_set())}
+        if end["end"] == "failed": end["error"] = f"{type(error).__name__}: {error}"[:LONGEST]
+        if end["end"]: self._end(f"{self._path}/release", {"secret": self._secret, **end}, {"released": lambda value: isinstance(value, bool)})
+
+    def _word(self, error: Optional[BaseException], asked: bool) -> str:
+        """How it ended. To end because one was asked to is no failure."""
+        if error and not asked: return "failed"
         # Work that its own program asked to stop is not done: the next may begin at once, and a job that ends with its work is not off.
-        end: Dict[str, Any] = {"end": "unused" if error is UNUSED or self.reason in OWN_END else "done"}
-        if error and not asked and error is not UNUSED:
-            end = {"end": "failed", "error": f"{type(error).__name__}: {error}"[:LONGEST]}
-        self._end(f"{self._path}/release", {"secret": self._secret, **end}, {"released": lambda value: isinstance(value, bool)})
+        return "unused" if self.reason in OWN_END else "done"
 
     def _arm(self, margin: float) -> None:
         """The watcher kills so long before the end of the lease: the work is over before."""
@@ -457,7 +463,9 @@ class Lease(Hold):
                 while self._lines[0][0] <= last:
                     self._lines.popleft()
         if kept: self._trust(sent, min(answer["expires_in_ms"] / 1000, self._most))
-        if kept and answer["stop"]: self._interrupt(str(answer["stop"]["why"]), answer["stop"]["within_ms"] / 1000)
+        if kept and answer["stop"]:
+            self._told = True
+            self._interrupt(str(answer["stop"]["why"]), answer["stop"]["within_ms"] / 1000)
         return kept or refused
 
     def _renew(self, line: Line, wait: float) -> bool:
@@ -471,6 +479,37 @@ class Lease(Hold):
     def _pause(self) -> float:
         """When it waits at a node for an order to stop, that renews it too."""
         return min(self._every * 2.5, self._length / 2) if self._waits() else self._every / 2 if self.stopping.is_set() else self._every
+
+
+class Tick(Lease):
+    """One tick of a job with a schedule, and the lease under which its work runs."""
+
+    name = ""
+    """As `settle@2026-11-27T02:30+08:00[Asia/Shanghai]`: the same in every attempt."""
+    attempt: int = 0
+    """From 1."""
+    late_ms: int = 0
+    """So long after its time it was granted."""
+    params: Dict[str, str] = {}
+    """Every parameter of the job, as text."""
+    _due_at = ""
+
+    @property
+    def due(self) -> datetime.datetime:
+        """When it was due; aware, in UTC."""
+        return datetime.datetime.fromisoformat(self._due_at.replace("Z", "+00:00"))
+
+    def _take(self, answer: Dict[str, Any]) -> bool:
+        if has(answer, DUE):
+            self.name, self._due_at, self.attempt, self.late_ms, self.params = (answer[field] for field in DUE)
+        return super()._take(answer)
+
+    def _word(self, error: Optional[BaseException], asked: bool) -> str:
+        if not error: return "done"
+        if self._told or not asked: return "failed"
+        # It was begun, so it is not unused; and nobody knows how far it came.
+        tell(logging.WARNING, "%s: stopped in the middle (%s): its lease runs out, and its `on_loss` follows", self.name, self.reason)
+        return ""
 
 
 class Turn(Hold):
@@ -601,8 +640,32 @@ class Soloist(Nodes):
         def once(line: Line, loop: Loop) -> None:
             with self.lease(name, ttl=ttl, grace=grace, on_overrun=on_overrun, line=line) as lease:
                 loop.hold = lease
-                if not line.over.is_set(): work(lease)  # no work begins after close()
+                if line.over.is_set(): raise UNUSED  # no work begins after close()
+                work(lease)
         return Loop(self, name, 1, once, grace)
+
+    def scheduled(self, job: str, work: Callable[[Tick], Any], *, grace: float = 1.0, on_overrun: Overrun = "exit") -> Loop:
+        """Runs `work(tick)` in a thread of its own once for each tick of a job with a schedule that this process is granted, until `close()`.
+
+        Returning is done; what it raises is a failed tick, tried again by the job's `retries`. `work` must end soon after `tick.stopping` is
+        set, by `tick.check()`, which raises then: a tick that its own program stops is a loss, and the job's `on_loss` follows.
+        """
+        quoted(job)
+        work = plain(work)
+
+        def once(line: Line, loop: Loop) -> None:
+            tick, begun = Tick(self, job, grace, on_overrun), False
+            try:
+                with While(tick, lambda: tick._acquire(line, tick._path, {"holder": self.holder}, math.inf), tick._release):
+                    loop.hold = tick
+                    if line.over.is_set(): raise UNUSED
+                    if not tick.name: raise SoloistError(f"{job} has no schedule")
+                    begun = True
+                    work(tick)
+            except BaseException as error:  # the next tick does not wait for that
+                if not begun or line.forked or isinstance(error, Stopped): raise
+                tell(logging.WARNING, "%s, attempt %d: %s", tick.name, tick.attempt, error, exc_info=error)
+        return Loop(self, job, 1, once, grace)
 
     def turn(self, rotation: str, type: str, *, lease: Optional[float] = None, wait: Optional[float] = None,
              worker: Optional[str] = None, grace: float = 1.0, on_overrun: Overrun = "exit") -> ContextManager[Turn]:

@@ -67,6 +67,8 @@ public abstract class Hold {
     /** Of who watches: its deadline is over, and nothing is left to do. */
     private boolean done, spoke;
     private volatile String reason;
+    /** A node asked it to stop. */
+    volatile boolean told;
     /** Null before the work begins and after it has ended: then nobody is interrupted. */
     private volatile Thread worker;
     /** Kept for moments only: the first by whoever tells, the second while the worker is interrupted. */
@@ -171,13 +173,15 @@ public abstract class Hold {
             length = grant.get("expires_in_ms") instanceof Long most ? Math.min(ms, most) : ms;
         deadline = new Instant(since.mono + length * TRUST, since.wall + length * TRUST);
         moved();
-        if (answer.get("stop") instanceof Map<?, ?> now) interrupt("" + now.get("why"), (Long) now.get("within_ms"));
+        if (!(answer.get("stop") instanceof Map<?, ?> now)) return;
+        told = true;
+        interrupt("" + now.get("why"), (Long) now.get("within_ms"));
     }
 
-    /** Waits until it is granted. */
-    void acquire(Line way, String path, Map<String, Object> ask, Predicate<Object> shape) {
+    /** Waits until it is granted. What its requests are named begins with its kind, which no node looks at, and whoever takes a node's place in a test may. */
+    void acquire(Line way, String path, Map<String, Object> ask, Predicate<Object> shape, String kind) {
         Instant end = Instant.in(options.patience.toMillis()), last = Instant.in(options.patience.toMillis() + SLACK);
-        ask.put("request_id", UUID.randomUUID());
+        ask.put("request_id", kind + UUID.randomUUID());
         for (int failed = 0, asked = 0; ; asked++) {
             Instant sent = Instant.in(0);
             // Of what is left so much is kept that another node can still be asked.
@@ -195,7 +199,7 @@ public abstract class Hold {
             failed = 0;
             double soon = grant.get("retry_in_ms") instanceof Long ms ? Math.min(5000, Math.max(200, ms)) : 200;
             if (grant.containsKey("token") && confirm(way, sent, last)) return;
-            if (grant.containsKey("token")) ask.put("request_id", UUID.randomUUID()); // it is over; another is another
+            if (grant.containsKey("token")) ask.put("request_id", kind + UUID.randomUUID()); // it is over; another is another
             else if (end.left() <= 0) throw new NotGranted(what + ": " + grant.get("reason"), grant);
             // If it did not wait, the node knows that it cannot be soon.
             else if (sent.left() > -poll / 2) way.sleep(Line.between(0.5, 1) * Math.min(soon, left));
@@ -303,7 +307,7 @@ public abstract class Hold {
         if (worker == null) given.get((long) SLACK, TimeUnit.MILLISECONDS);
     }
 
-    /** The work has ended: says so by names and values, once, if it is still ours. Its last words are worth one try. */
+    /** The work has ended: says so by names and values, once, if it is still ours; without an act nothing. Its last words are worth one try. */
     void end(String act, String shown, Object... body) {
         if (!ending.compareAndSet(false, true)) return;
         finish();
@@ -312,7 +316,7 @@ public abstract class Hold {
         try {
             ended();
             while (hasNews() && left() > 0 && attempt(() -> renew(new Line(line.nodes, false), 0))) continue;
-            for (boolean said = false; !said && left() > 0; interrupted |= Thread.interrupted()) {
+            for (boolean said = act == null; !said && left() > 0; interrupted |= Thread.interrupted()) {
                 try {
                     new Line(line.nodes, false).call(path + act, Json.map(body), Math.min(SLACK, left() / 2), left(), Line.has(Map.of(shown, Objects::nonNull)));
                     said = true;
@@ -344,7 +348,7 @@ public abstract class Hold {
     }
 
     /** The right to be the only one. Given back by {@link #close}, when the work has ended. */
-    public static final class Lease extends Hold implements AutoCloseable {
+    public static sealed class Lease extends Hold implements AutoCloseable permits Tick {
         /**
          * Lines that wait to be sent, the oldest go first; lines in a renewal, characters in a line: a node takes
          * 64 KiB.
@@ -366,10 +370,12 @@ public abstract class Hold {
         private final Predicate<Object> kept = Line.has(Map.of("stop", stop -> stop == null || STOP.test(stop),
                 "expires_in_ms", ms -> Line.SPAN.test(ms) && (Long) ms <= LONGER * (Long) grant.get("expires_in_ms")));
 
-        Lease(Line way, String name, Options options) {
+        Lease(Line way, String name, Options options) { this(way, name, options, ""); }
+
+        Lease(Line way, String name, Options options, String kind) {
             super(way, "lease " + name, "/api/v1/leases/" + Soloist.encode(name), options, Map.of());
             this.name = name;
-            acquire(way, path, Json.map("holder", options.name, "ttl_ms", options.ttl.toMillis()), GRANT.or(BUSY));
+            acquire(way, path, Json.map("holder", options.name, "ttl_ms", options.ttl.toMillis()), GRANT.or(BUSY), kind);
         }
 
         /** The run of the job that this grant is, if its name is a job; else null. */
@@ -386,9 +392,11 @@ public abstract class Hold {
 
         /** The work has failed; gives the error, to be thrown. To end because one was asked to is no failure. */
         public <E extends Throwable> E fail(E error) {
-            if (!stopping() || !(error instanceof Stopped || error instanceof InterruptedException)) failure = Json.cut("" + error, LONGEST);
+            if (!asked(error)) failure = Json.cut("" + error, LONGEST);
             return error;
         }
+
+        boolean asked(Throwable error) { return stopping() && (error instanceof Stopped || error instanceof InterruptedException); }
 
         double until() { return deadline().mono; }
 
@@ -410,10 +418,12 @@ public abstract class Hold {
 
         @Override boolean hasNews() { return !news.isEmpty() || !lines.isEmpty(); }
 
+        /** How it ended, without a failure: work that its own program asked to stop is not done: the next may begin at once, and a job that ends with its work is not off. */
+        String word() { return reason() != null && OWN_END.contains(reason()) ? "unused" : "done"; }
+
         @Override public void close() {
-            // Work that its own program asked to stop is not done: the next may begin at once, and a job that ends with its work is not off.
-            String done = reason() != null && OWN_END.contains(reason()) ? "unused" : "done";
-            end("/release", "released", "secret", grant.get("secret"), "end", failure == null ? done : "failed", "error", failure);
+            String word = failure == null ? word() : "failed";
+            end(word == null ? null : "/release", "released", "secret", grant.get("secret"), "end", word, "error", failure);
         }
 
         /** How many characters wait to be sent with the next renewal. */
@@ -454,6 +464,49 @@ public abstract class Hold {
         }
     }
 
+    /** One tick of a job with a schedule, and the lease under which its work runs. */
+    public static final class Tick extends Lease {
+        private static final Predicate<Object> DUE = Line.has(Map.of("tick", Line.TEXT, "due", Line.TEXT, "attempt", Line.WHOLE, "late_ms", Line.WHOLE, "params", Map.class::isInstance));
+
+        private volatile boolean begun, returned;
+
+        Tick(Line way, String job, Options options) { super(way, job, options, "tick-"); }
+
+        /** As {@code settle@2026-11-27T02:30+08:00[Asia/Shanghai]}: the same in every attempt. */
+        public String name() { return (String) grant.get("tick"); }
+
+        /** When it was due. */
+        public java.time.Instant due() { return java.time.Instant.parse((String) grant.get("due")); }
+
+        /** From 1. */
+        public long attempt() { return (Long) grant.get("attempt"); }
+
+        /** So long after its time it was granted. */
+        public long lateMs() { return (Long) grant.get("late_ms"); }
+
+        /** Every parameter of the job, as text. */
+        @SuppressWarnings("unchecked") public Map<String, String> params() { return (Map<String, String>) grant.get("params"); }
+
+        /** Does it; the next tick does not wait for one that failed. */
+        void does(Work<Tick> work) throws Throwable {
+            try {
+                if (!DUE.test(grant)) throw new Failure(name + " has no schedule", 0, Map.of());
+                begun = true;
+                work.run(this);
+                returned = true;
+            } catch (Throwable error) {
+                if (asked(fail(error)) || !begun) throw error;
+                Loop.tell(System.Logger.Level.WARNING, name() + ", attempt " + attempt() + " failed", error);
+            } finally { close(); }
+        }
+
+        /** Stopped in the middle by its own program, or for want of a renewal, nothing is said: nobody knows how far it came. */
+        @Override String word() {
+            if (!returned && begun && !told) Loop.tell(System.Logger.Level.WARNING, name() + ": stopped in the middle (" + reason() + "): its lease runs out, and its on_loss follows", null);
+            return returned ? "done" : !begun ? "unused" : told ? "failed" : null;
+        }
+    }
+
     /** A turn of a rotation. Passed by {@link #close}. The work may set the three fields. */
     public static final class Turn extends Hold implements AutoCloseable {
         /**
@@ -465,7 +518,7 @@ public abstract class Hold {
         Turn(Line way, String rotation, String type, Options options) {
             super(way, "turn " + rotation + "/" + type, "/api/v1/rotations/" + rotation + "/turns", options, Map.of());
             acquire(way, path + "?expires=true", Json.map("type", type, "worker", options.name),
-                    TURN.and(Line.has(Map.of("lease_ms", Line.SPAN))).or(Line.has(Map.of("reason", Line.TEXT, "ahead", Line.WHOLE))));
+                    TURN.and(Line.has(Map.of("lease_ms", Line.SPAN))).or(Line.has(Map.of("reason", Line.TEXT, "ahead", Line.WHOLE))), "");
         }
 
         private String its(String act) { return "/" + grant.get("turn") + act; }

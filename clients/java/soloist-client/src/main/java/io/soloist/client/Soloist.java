@@ -107,11 +107,30 @@ import java.util.function.*;
         encode(name); // what no encoder takes, or leads to another path, is the caller's error, and is not tried again and again
         return new Loop(this, name, 1, (line, loop) -> {
             Lease lease = loop.hold = new Lease(line, name, options);
-            try { if (!line.over.isDone()) work.run(lease); } // no work begins after close()
+            if (line.over.isDone()) lease.drop(); // no work begins after close()
+            else try { work.run(lease); }
             catch (Throwable error) { throw lease.fail(error); }
             finally { lease.close(); }
         });
     }
+
+    /**
+     * Runs the work in a thread of its own once for each tick of a job with a schedule that this process is granted, until {@link Loop#close}.
+     * Returning is done; what it throws is a failed tick, tried again by the job's {@code retries}. A tick that its own program stops
+     * (the work throws {@link Stopped} or the interrupt) is a loss, and the job's {@code on_loss} follows.
+     */
+    public Loop scheduled(String job, Work<Tick> work, Options options) {
+        encode(job);
+        return new Loop(this, job, 1, (line, loop) -> {
+            Tick tick = new Tick(line, job, options);
+            loop.hold = tick;
+            if (line.over.isDone()) tick.drop();
+            else tick.does(work);
+        });
+    }
+
+    /** As that, with the default options. */
+    public Loop scheduled(String job, Work<Tick> work) { return scheduled(job, work, new Options()); }
 
     /** Waits for a turn of a rotation, which is passed by {@link Turn#close}. Throws as {@link #lease} does. */
     public Turn turn(String rotation, String type, Options options) { return new Turn(new Line(this, false), encode(rotation), type, options); }

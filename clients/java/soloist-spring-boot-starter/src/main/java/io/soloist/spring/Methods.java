@@ -13,6 +13,7 @@ import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.core.MethodIntrospector;
 import org.springframework.core.annotation.AnnotatedElementUtils;
 import org.springframework.core.annotation.AnnotationUtils;
+import org.springframework.scheduling.annotation.Scheduled;
 
 /**
  * Finds the annotated methods of all beans, and refuses in words what could not work. Runs nothing.
@@ -23,7 +24,7 @@ final class Methods {
     /** A method to be run. */
     record Found(Work.Kind kind, String name, int parallel, Object bean, Method method) {}
 
-    private static final List<Class<? extends Annotation>> OURS = List.of(RunWhileLeader.class, Collect.class, Turn.class);
+    private static final List<Class<? extends Annotation>> OURS = List.of(RunWhileLeader.class, SoloistScheduled.class, Collect.class, Turn.class);
 
     private final ConfigurableListableBeanFactory beans;
     private final List<String> problems = new ArrayList<>();
@@ -51,6 +52,7 @@ final class Methods {
                 OURS.stream().anyMatch(ours -> AnnotatedElementUtils.hasAnnotation(method, ours)) ? true : null);
         for (Method method : methods.keySet()) {
             each(bean, method, RunWhileLeader.class, Work.Kind.LEASE, Hold.Lease.class, false, its -> List.of(its.value()), its -> 1);
+            each(bean, method, SoloistScheduled.class, Work.Kind.TICK, Hold.Tick.class, false, its -> List.of(its.value()), its -> 1);
             each(bean, method, Collect.class, Work.Kind.TASK, Hold.Task.class, true, its -> List.of(its.value()), Collect::parallel);
             each(bean, method, Turn.class, Work.Kind.TURN, Hold.Turn.class, false, its -> List.of(its.rotation(), its.type()), its -> 1);
         }
@@ -69,13 +71,16 @@ final class Methods {
         if (AnnotatedElementUtils.hasAnnotation(method, org.springframework.scheduling.annotation.Async.class)
                 || AnnotatedElementUtils.hasAnnotation(method.getDeclaringClass(), org.springframework.scheduling.annotation.Async.class))
             problems.add(where + " and @Async exclude each other: the lease would be released while the work still runs. Remove @Async; the method has a thread of its own.");
+        if (kind == Work.Kind.TICK && !AnnotatedElementUtils.findMergedRepeatableAnnotations(method, Scheduled.class).isEmpty())
+            problems.add(where + " and @Scheduled exclude each other: each would run the method. Remove @Scheduled; the job on the nodes has the schedule.");
         if (!beans.isSingleton(bean)) problems.add(where + " needs a singleton: change the scope of the bean.");
         List<String> resolved = new ArrayList<>();
         for (String name : names.apply(its)) resolved.add(Objects.requireNonNullElse(beans.resolveEmbeddedValue(name), "").strip());
         if (resolved.contains("")) problems.add(where + " has an empty name: give one, as in @" + ours.getSimpleName()
                 + (kind == Work.Kind.TURN ? "(rotation = \"calls\", type = \"billing\")." : "(\"outbound\")."));
         if (parallel.apply(its) < 1) problems.add(where + " has parallel = " + parallel.apply(its) + ": use 1 or more.");
-        String name = String.join("/", resolved), other = places.putIfAbsent(kind + " " + name, where);
+        // Both are the lease of that name.
+        String name = String.join("/", resolved), other = places.putIfAbsent((kind.isLease() ? Work.Kind.LEASE : kind) + " " + name, where);
         if (other != null && !resolved.contains(""))
             problems.add(where + " has the name \"" + name + "\", which another method has, too: " + other + ". Give each a name of its own.");
         if (problems.size() == before) invocable(bean, method, where).ifPresent(through -> {

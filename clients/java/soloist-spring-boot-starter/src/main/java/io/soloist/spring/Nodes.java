@@ -41,12 +41,12 @@ final class Nodes {
 
     private CompletableFuture<Said> ask(String address, Work work, Duration timeout) {
         String path = switch (work.kind) {
-            case LEASE -> "/api/v1/leases/" + encode(work.name);
+            case LEASE, TICK -> "/api/v1/leases/" + encode(work.name);
             case TASK -> "/api/v1/claims";
             case TURN -> "/api/v1/rotations/" + encode(work.name.split("/", 2)[0]) + "/turns/0/extend";
         };
         String body = switch (work.kind) {
-            case LEASE -> "{\"holder\":\"asks\",\"request_id\":\"\"}";
+            case LEASE, TICK -> "{\"holder\":\"asks\",\"request_id\":\"\"}";
             case TASK -> "{\"collector\":\"asks\",\"request_id\":\"asks\",\"sources\":[\"" + work.name.replace("\"", "") + "\",\"\"]}";
             case TURN -> "{\"token\":0}";
         };

@@ -11,7 +11,7 @@ import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.context.annotation.Bean;
 
-/** Metrics of each annotated method, with the tags {@code kind} (lease, task, turn) and {@code name}. */
+/** Metrics of each annotated method, with the tags {@code kind} (lease, tick, task, turn) and {@code name}. */
 @AutoConfiguration(after = SoloistAutoConfiguration.class) @ConditionalOnClass(MeterBinder.class)
 class SoloistMetricsAutoConfiguration {
     @Bean MeterBinder soloistMetrics(SoloistRunner runner) {

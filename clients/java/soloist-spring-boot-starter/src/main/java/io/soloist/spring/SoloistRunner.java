@@ -42,7 +42,7 @@ public final class SoloistRunner implements SmartLifecycle, SmartInitializingSin
     }
 
     /** Whether this process runs the method of this lease now. */
-    public boolean leads(String name) { return works().stream().anyMatch(work -> work.kind == Work.Kind.LEASE && work.name.equals(name) && work.held() > 0); }
+    public boolean leads(String name) { return works().stream().anyMatch(work -> work.kind.isLease() && work.name.equals(name) && work.held() > 0); }
 
     /** Every annotated method; metrics may ask before the context is ready. */
     List<Work> works() {
@@ -88,12 +88,12 @@ public final class SoloistRunner implements SmartLifecycle, SmartInitializingSin
             }
             var refusal = answers.stream().filter(Nodes.Said::isRefusal).findFirst();
             if (refusal.isPresent()) throw refused(work, refusal.get());
-            if (first.get().status() == 404 && work.kind == Work.Kind.LEASE) LOG.warn("the lease " + work.name + " is refused: " + first.get().detail());
+            if (first.get().status() == 404 && work.kind.isLease()) LOG.warn("the lease " + work.name + " is refused: " + first.get().detail());
         }
     }
 
     private static SoloistStartException refused(Work work, Nodes.Said said) {
-        String what = switch (work.kind) { case LEASE -> "lease"; case TASK -> "source"; case TURN -> "rotation"; } + " " + work.name.split("/")[0];
+        String what = switch (work.kind) { case LEASE, TICK -> "lease"; case TASK -> "source"; case TURN -> "rotation"; } + " " + work.name.split("/")[0];
         boolean isUnknown = said.status() == 401;
         String problem = "The node " + said.node() + " refuses " + (isUnknown ? "the API token of this application" : "the " + what) + " (HTTP " + said.status() + "): " + said.detail();
         String action = "Set soloist.api-token (in the environment: SOLOIST_API_TOKEN) to a token that " + (isUnknown ? "is valid" : "may use the " + what) + ". On a node, make one with: "

@@ -19,7 +19,12 @@ import org.apache.commons.logging.LogFactory;
  */
 final class Work {
     /** What a method holds while it runs. */
-    enum Kind { LEASE, TASK, TURN }
+    enum Kind {
+        LEASE, TICK, TASK, TURN;
+
+        /** Whether it is the lease of its name. */
+        boolean isLease() { return this == LEASE || this == TICK; }
+    }
 
     /** With any other reason the hold was lost. */
     private static final Set<String> ORDERLY = Set.of("off", "held", "moved", "drained", "removed", "timed_out", "closed");
@@ -53,6 +58,7 @@ final class Work {
         options.parallel = method.parallel();
         loop = switch (kind) {
             case LEASE -> soloist.runWhileLeader(name, this::run, options);
+            case TICK -> soloist.scheduled(name, this::run, options);
             case TASK -> soloist.collect(name, this::run, options);
             case TURN -> new Turns(soloist, options);
         };

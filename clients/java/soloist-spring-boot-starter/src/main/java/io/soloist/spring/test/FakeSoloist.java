@@ -28,6 +28,7 @@ public final class FakeSoloist implements AutoCloseable {
     private final Map<String, String> ends = new HashMap<>(), holders = new HashMap<>();
     private final Map<String, List<String>> lines = new HashMap<>();
     private final Map<String, Deque<Map<String, Object>>> tasks = new HashMap<>();
+    private final Map<String, Deque<Map<String, Object>>> ticks = new HashMap<>();
     private final Map<String, Integer> asked = new TreeMap<>();
     private long token;
     private int refusal;
@@ -84,6 +85,19 @@ public final class FakeSoloist implements AutoCloseable {
         tasks.computeIfAbsent(source, any -> new ArrayDeque<>()).add(new HashMap<>(map("id", key, "key", key, "source", source, "payload", payload, "attempt", 1)));
         notifyAll();
     }
+
+    /** A tick of this job is due now, with these parameters; whoever is scheduled does it once, as attempt 1, and {@link #end} says how it ended. None is due before. */
+    public synchronized String tick(String job, Map<String, String> params) {
+        var due = java.time.Instant.now().truncatedTo(java.time.temporal.ChronoUnit.MILLIS);
+        String name = job + "@hand:" + ++token;
+        ticks.computeIfAbsent(job, any -> new ArrayDeque<>()).add(map("tick", name, "due", "" + due, "attempt", 1, "late_ms", 0, "params", params));
+        ends.remove(job);
+        notifyAll();
+        return name;
+    }
+
+    /** As that, of a job without parameters. */
+    public String tick(String job) { return tick(job, Map.of()); }
 
     /** While true, no call is answered, as when all nodes are away. */
     public synchronized void away(boolean now) { away = now; }
@@ -159,11 +173,16 @@ public final class FakeSoloist implements AutoCloseable {
 
     private Answer granted(String name, Map<String, Object> ask) {
         long end = System.nanoTime() + ms(ask, "wait_ms") * 1_000_000;
-        while (!isFree(name) && System.nanoTime() < end && !closed) pause(20);
-        if (!isFree(name)) return new Answer(200, map("name", name, "reason", held.containsKey(name) ? "busy" : "not_wanted", "holder", null, "retry_in_ms", 200, "ahead", 0));
+        // As the library names what asks for a tick.
+        Deque<?> due = ("" + ask.get("request_id")).startsWith("tick-") ? ticks.computeIfAbsent(name, any -> new ArrayDeque<>()) : null;
+        while ((!isFree(name) || due != null && due.isEmpty()) && System.nanoTime() < end && !closed) pause(20);
+        String reason = held.containsKey(name) ? "busy" : !isFree(name) ? "not_wanted" : due != null && due.isEmpty() ? "not_due" : null;
+        if (reason != null) return new Answer(200, map("name", name, "reason", reason, "holder", null, "retry_in_ms", 200, "ahead", 0));
         held.put(name, ++token);
         holders.put(name, "" + ask.getOrDefault("holder", ask.get("worker")));
-        return new Answer(200, grant(name));
+        var grant = grant(name);
+        if (due != null) ((Map<?, ?>) due.poll()).forEach((field, value) -> grant.put("" + field, value));
+        return new Answer(200, grant);
     }
 
     private Map<String, Object> grant(String name) {

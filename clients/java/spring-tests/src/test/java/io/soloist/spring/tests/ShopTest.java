@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.soloist.client.Hold;
 import io.soloist.spring.RunWhileLeader;
 import io.soloist.spring.SoloistRunner;
+import io.soloist.spring.SoloistScheduled;
 import io.soloist.spring.test.AutoConfigureSoloist;
 import io.soloist.spring.test.FakeSoloist;
 import java.net.URI;
@@ -28,7 +29,7 @@ import org.springframework.transaction.support.TransactionSynchronizationManager
 /** A shop with a web server, a database, health and metrics: as users have it. */
 @SpringBootTest(webEnvironment = SpringBootTest.WebEnvironment.RANDOM_PORT, classes = ShopTest.Shop.class) @AutoConfigureSoloist(leader = false)
 class ShopTest {
-    @Configuration @EnableAutoConfiguration @Import({Shipping.class, Orders.class}) static class Shop {}
+    @Configuration @EnableAutoConfiguration @Import({Shipping.class, Settling.class, Orders.class}) static class Shop {}
 
     static class Shipping {
         final AtomicInteger rounds = new AtomicInteger();
@@ -43,6 +44,10 @@ class ShopTest {
                 Thread.sleep(5);
             }
         }
+    }
+
+    static class Settling {
+        @SoloistScheduled("settle") void settle() { }
     }
 
     static class Orders {
@@ -111,6 +116,7 @@ class ShopTest {
 
     @Test void health_is_up_on_standby_and_as_leader_and_while_no_node_answers_and_is_no_part_of_liveness_and_readiness() throws Exception {
         Apps.until("health tells of standby", () -> health().contains("\"lease outbound\":\"standby\""));
+        assertThat(health()).contains("\"tick settle\":\"standby\"");
         assertThat(health()).startsWith("{\"").contains("\"status\":\"UP\"").doesNotContain("DOWN");
         soloist.lead("outbound");
         soloist.awaitHeld("outbound");
