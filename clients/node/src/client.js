@@ -12,7 +12,7 @@ import { randomUUID } from "node:crypto";
 import { constants } from "node:os";
 import { Worker } from "node:worker_threads";
 import { exit, lastWords } from "./end.js";
-import { deadlines, drop, held, POLL, renewals, show, showTo, stops } from "./keep.js";
+import { deadlines, drop, extensions, held, POLL, renewals, show, showTo, stops } from "./keep.js";
 import * as life from "./life.js";
 import { AGAIN, between, cut, frames, has, instant, Line, listed, Nodes, quoted, Refused, since, sleep, SoloistError, span, text, Unreachable, whole } from "./line.js";
 
@@ -144,6 +144,7 @@ export class Hold {
 
   /** Whether it may be told to stop, and was not yet. */
   get _waits() { return false; }
+  get _keeper() { return extensions; }
 
   /** One try. Its time is bounded so that another node can still be asked before the deadline. */
   _post(line, path, body, shape, wait = 0) {
@@ -167,7 +168,7 @@ export class Hold {
     if (this._stopped || this._ended) return;
     [this.reason, this._toldAt, this._stopped] = [reason, instant(), true];
     this._stopping?.abort(new Stopped(reason));
-    renewals.soon((this._due = Math.min(this._due, this._toldAt.mono + this._pause)));
+    this._keeper.soon((this._due = Math.min(this._due, this._toldAt.mono + this._pause)));
   }
 
   async _acquire(line, ask, patience = Infinity, began = instant()) {
@@ -215,7 +216,7 @@ export class Hold {
     held.add(this);
     show(this);
     if (!watchdog && this.onOverrun === "exit") guard();
-    renewals.soon(this._due);
+    this._keeper.soon(this._due);
     deadlines.soon(this.remaining - this._near);
     if (this._waits) stops.anew();
     return this.onOverrun === "exit" ? here : undefined;
@@ -323,6 +324,7 @@ export class Lease extends Hold {
   }
 
   get _waits() { return Boolean(this.run) && !this._stopped; }
+  get _keeper() { return renewals; }
 
   /** When it waits at a node for an order to stop, that renews it too. */
   get _pause() { return this._waits ? Math.min(this._every * 2.5, this._length / 2) : this._stopped ? this._every / 2 : this._every; }

@@ -2,7 +2,8 @@
 //
 // | what | does | waits for |
 // | --- | --- | --- |
-// | renewals | renews what is due, leases of one client by one call | the nodes, by a connection of its own |
+// | renewals | renews leases that are due, those of one client by one call | the nodes, by a connection of its own |
+// | extensions | extends tasks and turns, each by a call, so that many of them keep no lease waiting | the nodes, by a connection of its own |
 // | stops | waits at a node for an order to stop; only jobs have such orders, and it sleeps while none is held | the nodes, by a connection of its own |
 // | deadlines | tells the work to stop, and ends the process; watchdog.js does it while the event loop is blocked | nobody |
 //
@@ -101,7 +102,7 @@ class Renewals {
 
   async _round() {
     const [began, ways] = [instant().mono, new Map()];
-    const mine = [...held].filter((each) => each.held() && (each._waits || !this._stops));
+    const mine = [...held].filter((each) => each.held() && (this._stops ? each._waits : each._keeper === this));
     const next = () => mine.reduce((least, each) => (held.has(each) ? Math.min(least, each._due) : least), Infinity);
     if (!mine.length || (!this._stops && next() > began)) return next();
     // What is due a little later travels with the others.
@@ -175,10 +176,10 @@ function parted(all) {
   return parts.map((part) => [...part.values()]);
 }
 
-export const [renewals, stops, deadlines] = [new Renewals(false), new Renewals(true), new Deadlines()];
+export const [renewals, extensions, stops, deadlines] = [new Renewals(false), new Renewals(false), new Renewals(true), new Deadlines()];
 
 /** It is held no more. What waits for nothing keeps no process alive. */
 export function drop(hold) {
   held.delete(hold);
-  if (!held.size) for (const each of [renewals, stops, deadlines]) each._next = clearTimeout(each._timer) ?? Infinity;
+  if (!held.size) for (const each of [renewals, extensions, stops, deadlines]) each._next = clearTimeout(each._timer) ?? Infinity;
 }

@@ -22,7 +22,7 @@ const COMPLAINT = 60_000;
 // Of an answer, in bytes; of a frame of the stream, which may tell of thousands of jobs.
 const [MOST, MOST_OF_FRAME] = [2 ** 20, 2 ** 24];
 // Connections for calls; how many of them may wait at a node for something to happen; a node closes one that is not used for 5 s.
-const [CONNECTIONS, WAITING, IDLE] = [6, 4, 4000];
+const [CONNECTIONS, WAITING, IDLE] = [5, 3, 4000];
 // HTTP: not now.
 export const AGAIN = [408, 429];
 // No lease is longer than a day.

@@ -19,7 +19,7 @@ from _thread import allocate_lock, start_new_thread
 from typing import Any, Callable, ContextManager, Deque, Dict, Iterator, List, Optional, Tuple, Union
 from urllib.parse import quote
 
-from .keep import POLL, TICK, deadlines, held, renewals, stops
+from .keep import POLL, TICK, deadlines, extends, held, renewals, stops
 from .life import life
 from .line import AGAIN, Line, Nodes, Refused, Shape, SoloistError, Unreachable, clock, frames, has, listed, own, span, text, whole
 from .told import tell
@@ -186,7 +186,7 @@ class Hold:
     """One try at one node, which may wait for so long."""
     _take: Callable[[Dict[str, Any]], bool]
     """Takes what is granted; false when the answer grants nothing."""
-    _secret = ""
+    _secret, _keeper = "", extends
     """With which it is renewed together with others."""
 
     def _waits(self) -> bool:
@@ -214,11 +214,11 @@ class Hold:
             self.reason, self._told_at = reason, clock()
             self.stopping.set()
             self._due = min(self._due, clock() + self._pause())
-            renewals.soon(self._due)
+            self._keeper.soon(self._due)
             tell(logging.INFO, "%s: the work is asked to stop: %s", self._what, reason)
 
     def _acquire(self, line: Line, path: str, ask: Dict[str, Any], end: float) -> None:
-        renewals.begin()
+        self._keeper.begin()
         deadlines.begin()
         request, first = uuid.uuid4().hex, True
         while True:
@@ -255,9 +255,9 @@ class Hold:
         return sure
 
     def _start(self) -> None:
-        for each in (renewals, deadlines, stops)[: 3 if self._waits() else 2]: each.begin()
+        for each in (self._keeper, deadlines, stops)[: 3 if self._waits() else 2]: each.begin()
         held[id(self)] = self
-        renewals.soon(self._due)
+        self._keeper.soon(self._due)
         deadlines.soon(self._near())
         if self._waits(): stops.anew()
 
@@ -370,7 +370,7 @@ class Lease(Hold):
     """The right to be the only one. `run`: the run of the job that this grant is, if its name is a job."""
 
     run: Optional[str] = None
-    _secret, _every = "", POLL
+    _secret, _keeper, _every = "", renewals, POLL
     # Of the life line.
     _over, _passed, _state = False, False, ""
     _progress: Optional[Dict[str, Any]] = None

@@ -1,12 +1,13 @@
-"""Keeps everything that this process holds, with three threads whatever their number: renewals, orders to stop, deadlines.
+"""Keeps everything that this process holds, with four threads whatever their number: renewals of leases, of tasks and turns, orders to stop, deadlines.
 
 | thread | does | waits for |
 | --- | --- | --- |
-| renewals | renews what is due, leases of one client by one call | the nodes, by a connection of its own |
+| renewals | renews leases that are due, those of one client by one call | the nodes, by a connection of its own |
+| extends | extends tasks and turns, each by a call, so that many of them keep no lease waiting | the nodes, by a connection of its own |
 | stops | waits at a node for an order to stop; only jobs have such orders, and it sleeps while none is held | the nodes, by a connection of its own |
 | deadlines | tells the work to stop, and ends the process | nobody: it sends nothing, and runs nothing of the program's |
 
-Each sleeps until something is due. A forked child has none of the three, and holds nothing; it starts its own with the first thing that it holds.
+Each sleeps until something is due. A forked child has none of them, and holds nothing; it starts its own with the first thing that it holds.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ class Renewals(Round):
 
     def _round(self) -> float:
         began, ways = clock(), {}  # type: float, Dict[Any, List[Any]]
-        mine = [each for each in list(held.values()) if each.held() and (each._waits() or not self._stops)]
+        mine = [each for each in list(held.values()) if each.held() and (each._waits() if self._stops else each._keeper is self)]
         by = min([each._due for each in mine], default=math.inf)
         if not mine or not self._stops and by > began: return by
         for each in sorted(mine, key=lambda one: one._deadline):
@@ -150,5 +151,5 @@ def parted(all: List[Any]) -> List[List[Any]]:
     return [list(part.values()) for part in parts]
 
 
-renewals, stops = Renewals("renewals", False), Renewals("stops", True)
+renewals, extends, stops = Renewals("renewals", False), Renewals("extends", False), Renewals("stops", True)
 deadlines = Round("deadlines", lambda: min([each._look() for each in list(held.values())], default=math.inf), TICK)

@@ -27,7 +27,7 @@ CONNECT, BEGIN, SILENT, COMPLAINT = 2.0, 5.0, 40.0, 60.0
 MOST, MOST_OF_FRAME = 1 << 20, 1 << 24
 # Connections for calls; how many of them may wait at a node for something to happen; a node closes one that was not used for 5 s.
 # FAIR: so long who gave one back leaves it to those who want one.
-CONNECTIONS, WAITING, IDLE, FAIR = 6, 4, 4.0, 0.0005
+CONNECTIONS, WAITING, IDLE, FAIR = 5, 3, 4.0, 0.0005
 # HTTP: not now.
 AGAIN = (408, 429)
 # Milliseconds: no lease is longer than a day.
