@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{LeaseLeft, Scene, Waiting, state_word};
+use crate::tick_words::zone_of;
 use crate::words::{Arg, Piece, clock, duration, exactly, minute, phrase, plain, say, until};
 use soloist_domain::job::{
     Exit, LastExit, LeaseRecord, NextWhat, RunEnd, RunPhase, RunRecord, State, Untold,
@@ -297,7 +298,14 @@ impl Scene<'_> {
 
     fn scheduled(&self) -> Clause {
         match self.upcoming().filter(|tick| tick.starts > self.now) {
-            Some(tick) => self.next("next-run-in", &[("left", self.until(tick.starts))]),
+            Some(tick) => {
+                let zone = self.job.schedule.as_ref().map(zone_of);
+                let zone = zone.filter(|_| tick.name.0.ends_with(']'));
+                let left = ("left", self.until(tick.starts));
+                let Some(zone) = zone else { return self.next("next-run-in", &[left]) };
+                let at = zone.planned(self.lang, tick.starts, Some(self.now));
+                self.next("next-tick-in", &[("at", Piece::Text(at)), left])
+            }
             None if self.upcoming().is_some() => self.next("next-run-now", &[]),
             None => self.next("no-tick-comes", &[]),
         }

@@ -195,6 +195,7 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
                 name: view.name.clone(),
                 title: view.title.clone(),
                 unread: held,
+                ticks: None,
                 held: (!held).then(|| holders(lang)),
                 runs: Runs {
                     lang,
