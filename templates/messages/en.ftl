@@ -1566,7 +1566,7 @@ weekday = { $n ->
    *[7] Sun
 }
 next-tick-in = next { $at }, in { $left }
-count-due = due in the next hour: { $n }
+count-due-soon = due in the next hour: { $n }
 ticks-title = Schedule
 ticks-next = Next
 ticks-last = Last

@@ -1503,7 +1503,7 @@ weekday = { $n ->
    *[7] 周日
 }
 next-tick-in = 下一次 { $at }，{ $left }后
-count-due = 一小时内到点：{ $n }
+count-due-soon = 一小时内到点：{ $n }
 ticks-title = 排期
 ticks-next = 接下来
 ticks-last = 最近

@@ -297,9 +297,9 @@ impl Summary {
         }
         let soon = jobs.clone().filter(|job| job.shown.due_soon).count();
         if soon > 0 {
-            let pieces = phrase(lang, "count-due", &number(soon));
+            let pieces = phrase(lang, "count-due-soon", &number(soon));
             let href = Some("/schedule".to_owned());
-            counters.push(Counter { state: "due", href, current: false, pieces });
+            counters.push(Counter { state: "soon", href, current: false, pieces });
         }
         if let Some(job) = jobs.clone().next().filter(|job| job.state != State::Unknown) {
             let pieces = phrase(lang, "count-nodes", &number(job.shown.living));
