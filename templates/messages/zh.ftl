@@ -1502,7 +1502,7 @@ weekday = { $n ->
     [6] 周六
    *[7] 周日
 }
-next-tick-in = 下一次 { $at }，{ $left }后
+next-tick-in = 下一次：{ $at }，{ $left }后
 count-due-soon = 一小时内到点：{ $n }
 ticks-title = 排期
 ticks-next = 接下来

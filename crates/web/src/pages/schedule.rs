@@ -205,7 +205,7 @@ pub async fn page(
             let line = Line {
                 job: view.name.clone(),
                 title: view.title.clone(),
-                coming: Coming::of(tick, &own, now, lang),
+                coming: Coming::in_day(tick, &own, now, lang),
                 passes: passes.clone(),
             };
             lines.push((tick.starts, hour(tick), line));

@@ -83,7 +83,19 @@ pub struct Waits {
     pub(crate) label: String,
 }
 
+/// An instant for the reader; seconds only where there are some.
+fn yours(at: StoreTime, now: StoreTime, lang: Language) -> Vec<Piece> {
+    let whole = at.0.rem_euclid(60_000) == 0;
+    vec![if whole { words::minute(lang, at, now) } else { words::clock(lang, at, now) }]
+}
+
 impl Coming {
+    /// In a list of a day, which says the day elsewhere.
+    pub(crate) fn in_day(tick: &Tick, zone: &Zone, now: StoreTime, lang: Language) -> Self {
+        let own = zone.planned(lang, tick.due, Some(now));
+        Self { own, yours: vec![words::second(tick.due)], ..Self::of(tick, zone, now, lang) }
+    }
+
     pub(crate) fn of(tick: &Tick, zone: &Zone, now: StoreTime, lang: Language) -> Self {
         let later = (tick.starts != tick.due).then(|| {
             let at = zone.planned(lang, tick.starts, Some(tick.due));
@@ -92,7 +104,7 @@ impl Coming {
         let notes: Vec<String> = note(lang, tick).into_iter().chain(later).collect();
         Self {
             own: zone.planned(lang, tick.due, None),
-            yours: vec![words::clock(lang, tick.due, now)],
+            yours: yours(tick.due, now, lang),
             note: (!notes.is_empty()).then(|| notes.join(&say(lang, "list-separator", &[]))),
         }
     }
@@ -125,7 +137,7 @@ impl Row {
             kind: entry.outcome.as_str(),
             again: again.then(|| entry.tick.name.0.clone()),
             called: called(lang, &entry.tick.name),
-            yours: vec![words::clock(lang, entry.tick.due, now)],
+            yours: yours(entry.tick.due, now, lang),
             word: outcome(lang, entry.outcome),
             facts,
         }
