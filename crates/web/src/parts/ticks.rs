@@ -39,7 +39,8 @@ pub struct Ticks {
     /// They could not be read.
     pub(crate) unread: bool,
     pub(crate) asked: Vec<Waits>,
-    /// The reader may ask for a run.
+    /// The reader may take back a run that waits, and, unless the job is held, ask for one.
+    pub(crate) may_act: bool,
     pub(crate) may_run: bool,
     /// What became of the run that was asked for just now.
     pub(crate) said: Option<String>,
@@ -169,7 +170,7 @@ impl Ticks {
         (job, scheduled, record): (&str, &Scheduled, &JobRecord),
         entries: Option<&[Entry]>,
         (lang, now, reader): (Language, StoreTime, &Zone),
-        may_run: bool,
+        may_act: bool,
     ) -> Self {
         let zone = zone_of(scheduled);
         let from = record.clock.as_deref().map_or(now, |clock| clock.accounted.max(now));
@@ -208,7 +209,8 @@ impl Ticks {
             older,
             unread: entries.is_none(),
             asked: waits.collect(),
-            may_run: may_run && record.hold.is_none(),
+            may_act,
+            may_run: may_act && record.hold.is_none(),
             said: None,
         }
     }
