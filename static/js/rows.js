@@ -14,16 +14,16 @@ function putHead(row, anyVersion) {
   const old = head?.firstElementChild;
   if (!row.head || head?.dataset.follow !== row.job || (!anyVersion && older(row.version, old))) return;
   const fresh = fragment(row.head);
-  const { run, held, state } = old.dataset;
+  const { run, held, state, ticks } = old.dataset;
   tell(state, fresh);
-  const changed = run !== fresh.dataset.run || held !== fresh.dataset.held || state !== fresh.dataset.state;
+  const changed = run !== fresh.dataset.run || held !== fresh.dataset.held || state !== fresh.dataset.state || ticks !== fresh.dataset.ticks;
   morph(old, fresh);
   if (changed) again();
 }
 
 /** The history and the forms of operators are fetched, some seconds apart however often a job runs, without the rest of the page. */
 let [waits, last] = [false, 0];
-export async function again(parts = ["held", "runs", "operate"]) {
+export async function again(parts = ["ticks", "held", "runs", "operate"]) {
   if (waits) return;
   waits = true;
   await new Promise((done) => setTimeout(done, Math.max(0, last + 3000 - Date.now()) + 250 + Math.random() * 250));
@@ -75,4 +75,5 @@ export const frames = { snapshot, row, gone, hour, nodes, summary: ({ html }) =>
 
 export function start() {
   setInterval(() => document.hidden || look(), 5000);
+  if (document.getElementById("due")) setInterval(() => document.hidden || again(["due"]), 60000);
 }

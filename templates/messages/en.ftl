@@ -1525,3 +1525,112 @@ failover-several = More than one node lives here already.
 failover-on = Switch a job on and wait until it runs.
 failover-kill = Kill the node that holds it, as kill -9 would. It comes back by itself only where a service manager starts it.
 failover-watch = Watch: the line at the top says who took over and within how many milliseconds. If the node that was killed is the one that shows this page, open the page at the other.
+
+# Schedules
+tick-by-hand = by hand
+tick-running = running
+tick-done = done
+tick-failed = failed
+tick-lost = lost
+tick-missed = missed
+tick-skipped = skipped
+tick-unwanted = not wanted
+tick-covered = covered
+tick-dropped = dropped
+tick-gap = the clocks skip { $time } on this day: it runs right after
+tick-fold = { $time } comes twice on this day: it runs the first time
+tick-why-off-by = nobody wanted it: { $user } switched it off
+tick-why-off = nobody wanted it
+tick-why-held = held by { $user }: { $reason }
+tick-why-no-node = no node could run it in time
+tick-why-open = the run of { $tick } was still open
+tick-why-replaced = replaced by the run of { $tick }
+tick-why-covered-by = { $tick } was run for it, too
+tick-why-too-many = more than { $n } were missed, and only the newest are run
+tick-why-changed = the schedule was changed
+tick-why-code = exit code { $n }
+tick-why-signal = ended by signal { $n }
+tick-why-not-started = it could not be started
+tick-why-timed-out = it took too long, or was silent for too long
+tick-why-stopped = stopped on { $node }
+tick-why-gone = { $node } was lost
+tick-why-fenced = { $node } lost the lease
+tick-why-taken-back = { $user } took it back
+weekday = { $n ->
+    [1] Mon
+    [2] Tue
+    [3] Wed
+    [4] Thu
+    [5] Fri
+    [6] Sat
+   *[7] Sun
+}
+next-tick-in = next { $at }, in { $left }
+count-due-soon = due in the next hour: { $n }
+ticks-title = Schedule
+ticks-next = Next
+ticks-last = Last
+ticks-last-picture = The last ticks, the oldest first; the table below says the same
+ticks-own = In its zone
+ticks-utc = In UTC
+ticks-yours = Your time, { $zone }
+ticks-became = What became of it
+ticks-none-next = No tick comes any more.
+ticks-none-yet = No tick was due yet.
+ticks-older = Older ones
+ticks-starts = starts at { $at }
+ticks-more = and { $n } more, up to { $tick }
+ticks-attempt = attempt { $n }
+ticks-by = asked for by { $user }
+ticks-late = started { $late } late
+ticks-again = Run again
+ticks-again-of = Run the tick { $tick } again
+ticks-asked = Runs that wait
+ticks-asked-line = { $tick }, asked for by { $user } at { $at }
+ticks-take-back = Take back
+ticks-take-back-of = Take back the run that { $user } asked for at { $at }
+ticks-said = Asked for: { $tick }. It starts as soon as a node takes it.
+ticks-said-waits = Asked for: { $tick }. It waits until the run of { $open } has ended.
+ticks-said-open = Asked for: { $tick }. It runs.
+ticks-said-over = Asked for: { $tick }. It is over: { $outcome }.
+run-now = Run now
+run-now-title = Run { $title } now
+run-again-title = Run the tick { $tick } of { $title } again
+run-about = Once, also while the job is off. Its switches stay as they are.
+run-waits = The run of { $tick } is not over. This one waits until it has ended.
+run-params = Parameters
+run-param-date = a day
+run-param-choice = one of these
+run-param-int = a whole number
+run-param-int-from = a whole number, { $min } or more
+run-param-int-to = a whole number, { $max } or less
+run-param-int-within = a whole number from { $min } to { $max }
+run-param-text = one line, at most { $most } bytes
+run-param-pattern = one line, at most { $most } bytes, that matches { $pattern }
+run-param-needed = { $means }; needed
+run-back = Back to the job
+nav-schedule = Schedule
+schedule-title = Schedule
+schedule-about = What is due from { $from } to { $to }. Jobs that are off are shown, too; their ticks pass.
+schedule-earlier = the day before
+schedule-later = the day after
+schedule-now = from now
+schedule-picture = Runs an hour: at most { $most }, in the hour of { $at }.
+schedule-hour = { $n ->
+    [one] { $n } run
+   *[other] { $n } runs
+}
+schedule-hour-title = { $at }: { $n }
+schedule-often = Often
+schedule-often-runs = { $n } times on this day
+schedule-often-many = more than { $n } times on this day; not counted above
+schedule-often-about = Jobs that run more than { $n } times on this day, in one line each.
+schedule-nothing = Nothing is due in this time.
+schedule-none = No job has a schedule
+schedule-begin = A job with “schedule”, “every” or “at” in the configuration runs at its ticks instead of continuously. Read docs/schedules.md, and write for example:
+schedule-more = { $n ->
+    [one] One more is left out.
+   *[other] { $n } more are left out.
+}
+schedule-job = Job
+schedule-passes = passes: { $state }

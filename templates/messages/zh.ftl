@@ -1462,3 +1462,110 @@ failover-several = 这里已经有不止一个节点在运行。
 failover-on = 打开一个任务的开关，等它运行起来。
 failover-kill = 强制结束运行任务的节点，效果与 kill -9 相同。只有在服务管理器负责启动时，它才会自己回来。
 failover-watch = 请看：页面顶部会写出由谁接管、用了多少毫秒。如果被结束的正是显示本页的节点，请在另一个节点上打开页面。
+
+# 排期
+tick-by-hand = 手动
+tick-running = 运行中
+tick-done = 完成
+tick-failed = 失败
+tick-lost = 中断
+tick-missed = 错过
+tick-skipped = 跳过
+tick-unwanted = 没人要
+tick-covered = 已并入
+tick-dropped = 舍弃
+tick-gap = 这一天时钟跳过 { $time }：跳过后立即运行
+tick-fold = 这一天有两个 { $time }：第一个时运行
+tick-why-off-by = 没有人要它运行：{ $user } 关掉了开关
+tick-why-off = 没有人要它运行
+tick-why-held = 被 { $user } 禁止：{ $reason }
+tick-why-no-node = 没有节点能及时运行它
+tick-why-open = { $tick } 那次还没有结束
+tick-why-replaced = 被 { $tick } 那次取代
+tick-why-covered-by = { $tick } 那次已代它运行
+tick-why-too-many = 错过的超过 { $n } 次，只补跑最新的
+tick-why-changed = 排期改了
+tick-why-code = 退出码 { $n }
+tick-why-signal = 被信号 { $n } 结束
+tick-why-not-started = 无法启动
+tick-why-timed-out = 运行太久，或太久没有输出
+tick-why-stopped = 在 { $node } 上被停止
+tick-why-gone = { $node } 失联
+tick-why-fenced = { $node } 失去了租约
+tick-why-taken-back = { $user } 撤回了它
+weekday = { $n ->
+    [1] 周一
+    [2] 周二
+    [3] 周三
+    [4] 周四
+    [5] 周五
+    [6] 周六
+   *[7] 周日
+}
+next-tick-in = 下一次：{ $at }，{ $left }后
+count-due-soon = 一小时内到点：{ $n }
+ticks-title = 排期
+ticks-next = 接下来
+ticks-last = 最近
+ticks-last-picture = 最近几次，最早的在左边；下面的表格内容相同
+ticks-own = 任务的时区
+ticks-utc = UTC
+ticks-yours = 您的时间，{ $zone }
+ticks-became = 结果
+ticks-none-next = 不再有下一次。
+ticks-none-yet = 还没有到过点。
+ticks-older = 更早的
+ticks-starts = { $at } 开始
+ticks-more = 另有 { $n } 次，直到 { $tick }
+ticks-attempt = 第 { $n } 次尝试
+ticks-by = { $user } 要求的
+ticks-late = 晚了 { $late }
+ticks-again = 再运行
+ticks-again-of = 再次运行 { $tick } 那次
+ticks-asked = 等待中的运行
+ticks-asked-line = { $tick }，{ $user } 在 { $at } 要求
+ticks-take-back = 撤回
+ticks-take-back-of = 撤回 { $user } 在 { $at } 要求的运行
+ticks-said = 已要求运行：{ $tick }。一有节点接手就开始。
+ticks-said-waits = 已要求运行：{ $tick }。等 { $open } 那次结束后开始。
+ticks-said-open = 已要求运行：{ $tick }。正在运行。
+ticks-said-over = 已要求运行：{ $tick }。已经结束：{ $outcome }。
+run-now = 现在运行
+run-now-title = 现在运行“{ $title }”
+run-again-title = 再次运行“{ $title }”{ $tick } 那次
+run-about = 只运行一次，任务关着也行。开关不变。
+run-waits = { $tick } 那次还没有结束。这一次会等它结束。
+run-params = 参数
+run-param-date = 日期
+run-param-choice = 选一个
+run-param-int = 整数
+run-param-int-from = 整数，不小于 { $min }
+run-param-int-to = 整数，不大于 { $max }
+run-param-int-within = 整数，{ $min } 到 { $max }
+run-param-text = 一行文字，最多 { $most } 字节
+run-param-pattern = 一行文字，最多 { $most } 字节，须匹配 { $pattern }
+run-param-needed = { $means }；必填
+run-back = 返回任务
+nav-schedule = 排期
+schedule-title = 排期
+schedule-about = 从 { $from } 到 { $to } 到点的任务。关着的任务也列出，但不会运行。
+schedule-earlier = 前一天
+schedule-later = 后一天
+schedule-now = 从现在起
+schedule-picture = 每小时的次数：最多 { $most } 次，在 { $at } 那一小时。
+schedule-hour = { $n ->
+   *[other] { $n } 次
+}
+schedule-hour-title = { $at }：{ $n }
+schedule-often = 频繁的
+schedule-often-runs = 这一天 { $n } 次
+schedule-often-many = 这一天超过 { $n } 次，未计入上图
+schedule-often-about = 这一天超过 { $n } 次的任务，各占一行。
+schedule-nothing = 这段时间没有任务到点。
+schedule-none = 没有任务有排期
+schedule-begin = 在配置里写了“schedule”“every”或“at”的任务，会按点运行，而不是一直运行。请看 docs/schedules.md，例如这样写：
+schedule-more = { $n ->
+   *[other] 另有 { $n } 次未列出。
+}
+schedule-job = 任务
+schedule-passes = 不会运行：{ $state }

@@ -46,6 +46,14 @@ pub fn schedule(job: &JobConfig) -> Result<&Scheduled> {
     })
 }
 
+/// Whether `actor` may ask for runs of `job`.
+///
+/// # Errors
+/// [`OpsError::Forbidden`].
+pub fn may_run(actor: &Actor, job: &JobConfig) -> Result<()> {
+    actor.check_job(job)
+}
+
 /// Asks for a run now; answers the name of its tick.
 ///
 /// # Errors
@@ -57,7 +65,7 @@ pub async fn ask_run(
     job: &JobConfig,
     ask: &RunAsk,
 ) -> Result<TickName> {
-    actor.check_job(job)?;
+    may_run(actor, job)?;
     let scheduled = schedule(job)?;
     let why = reason(ask.reason.as_deref())?;
     if ask.request.as_ref().is_some_and(|id| id.is_empty() || id.len() > LONGEST_ID) {

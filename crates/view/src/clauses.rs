@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use super::{LeaseLeft, Scene, Waiting, state_word};
+use crate::tick_words::zone_of;
 use crate::words::{Arg, Piece, clock, duration, exactly, minute, phrase, plain, say, until};
 use soloist_domain::job::{
     Exit, LastExit, LeaseRecord, NextWhat, RunEnd, RunPhase, RunRecord, State, Untold,
 };
 use soloist_domain::limits::{Limit, Quiet};
-use soloist_domain::tick::{Tick, next_tick};
+use soloist_domain::tick::{Clock, Phase, Tick, next_tick};
 use soloist_domain::time::StoreTime;
 
 /// How far the clocks of node and store may be apart when a limit is reached.
@@ -278,14 +279,22 @@ impl Scene<'_> {
             let id = self.by_runner("crashed-on", "failed-in");
             clauses.push(self.clause(id, &args));
         }
-        clauses.push(match record.next.filter(|_| self.state == State::BackingOff) {
-            Some(next) if next.at > self.now => {
-                self.next("next-try-in", &[("left", self.until(next.at))])
-            }
+        clauses.push(match self.retry_at().filter(|_| self.state == State::BackingOff) {
+            Some(at) if at > self.now => self.next("next-try-in", &[("left", self.until(at))]),
             Some(_) => self.next("next-try-now", &[]),
             None => self.next("switch-off-and-on", &[]),
         });
         clauses
+    }
+
+    /// The earliest instant of the next try; of a job with a schedule, that of its open tick.
+    pub(super) fn retry_at(&self) -> Option<StoreTime> {
+        let open = self.record.clock.as_deref().and_then(Clock::open);
+        let again = open.and_then(|open| match open.phase {
+            Phase::Again { at, .. } => Some(at),
+            _ => None,
+        });
+        self.record.next.map(|next| next.at).or(again)
     }
 
     fn rests(&self) -> Clause {
@@ -297,7 +306,14 @@ impl Scene<'_> {
 
     fn scheduled(&self) -> Clause {
         match self.upcoming().filter(|tick| tick.starts > self.now) {
-            Some(tick) => self.next("next-run-in", &[("left", self.until(tick.starts))]),
+            Some(tick) => {
+                let zone = self.job.schedule.as_ref().map(zone_of);
+                let zone = zone.filter(|_| tick.name.0.ends_with(']'));
+                let left = ("left", self.until(tick.starts));
+                let Some(zone) = zone else { return self.next("next-run-in", &[left]) };
+                let at = zone.planned(self.lang, tick.starts, Some(self.now));
+                self.next("next-tick-in", &[("at", Piece::Text(at)), left])
+            }
             None if self.upcoming().is_some() => self.next("next-run-now", &[]),
             None => self.next("no-tick-comes", &[]),
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::words::Language;
 use crate::*;
-use soloist_config::{Repeat, Runner, Title};
+use soloist_config::{Repeat, Runner, Scheduled, Title};
 use soloist_domain::backoff::Backoff;
 use soloist_domain::job::{
     Exit, Hold, LastExit, LastSwitch, LeaseRecord, Next, Participant, Progress, RunEnd, RunPhase,
@@ -16,6 +16,8 @@ use soloist_domain::job::{
 };
 use soloist_domain::lease::{Timing, Token};
 use soloist_domain::name::{JobName, Owner, RunId, UserName};
+use soloist_domain::tick::{self, Clock, Rules};
+use soloist_schedule::{Kind, Schedule, Spec};
 use soloist_store::nodes::Beat;
 
 /// 2026-05-04, a morning.
@@ -38,6 +40,25 @@ pub fn user(name: &str) -> UserName {
 
 pub fn node_name(name: &str) -> NodeName {
     NodeName::new(name).expect("a valid name")
+}
+
+/// A schedule of every minute, without parameters.
+fn scheduled(job: &JobName) -> Scheduled {
+    #[derive(Debug)]
+    struct AsGiven;
+    impl tick::Fill for AsGiven {
+        fn fill(&self, _: &tick::Tick, given: &tick::Params) -> tick::Params {
+            given.clone()
+        }
+    }
+    let kind = Kind::Cron { lines: vec!["* * * * *".to_owned()], quartz: false };
+    let zone = Some("Asia/Shanghai".to_owned());
+    let spec = Spec { kind, zone, jitter: Duration::ZERO };
+    let plan = Arc::new(Schedule::read(job, &spec).expect("a schedule"));
+    let (ticks, text) = (plan.clone(), plan.text());
+    let law = tick::Schedule { ticks, rules: Rules::default(), text, params: Arc::new(AsGiven) };
+    let (start_within, finish_within, at_least) = (None, None, None);
+    Scheduled { plan, law, params: Vec::new(), start_within, finish_within, at_least }
 }
 
 pub fn config(name: &str, en: &str, zh: &str) -> JobConfig {
@@ -227,6 +248,14 @@ pub fn every_state(lang: Language) -> Vec<(JobConfig, JobView)> {
     let job = config("invoices", "Invoices", "开票");
     let mut record = wanted(&job, &["wang", "zhao"]);
     record.next = Some(Next { what: NextWhat::Repeat, at: after(12_000) });
+    add(job, record, Duration::ZERO);
+
+    let mut job = config("statements", "Statements", "对账单");
+    job.schedule = Some(scheduled(&job.name));
+    add(job.clone(), wanted(&job, &["li"]), Duration::ZERO);
+    job.name = JobName::new("closing").expect("a valid name");
+    let mut record = wanted(&job, &["li"]);
+    record.clock = Some(Box::new(Clock::begin("", &record, before(65))));
     add(job, record, Duration::ZERO);
 
     let job = config("returns", "Returns", "退货");

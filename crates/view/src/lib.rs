@@ -25,6 +25,7 @@ pub mod rotation;
 pub mod source;
 pub mod status;
 pub mod task;
+pub mod tick_words;
 pub mod ticks;
 mod turn;
 pub mod undelivered;
@@ -201,6 +202,8 @@ pub struct Shown {
     pub living: usize,
     /// It runs in an external program.
     pub external: bool,
+    /// It is wanted, and its next tick starts within the hour.
+    pub due_soon: bool,
     /// This node does not define it: it can be switched here and not be run.
     pub elsewhere: bool,
     /// The store's clock when this was computed.
@@ -448,6 +451,7 @@ impl Scene<'_> {
                 rotation: self.job.rotation.as_ref().map(ToString::to_string),
                 living: self.nodes.iter().filter(|node| node.is_alive()).count(),
                 external: self.job.is_external(),
+                due_soon: self.due_soon(),
                 elsewhere: self.job.is_elsewhere(),
                 now: self.now,
             },
@@ -489,6 +493,13 @@ impl Scene<'_> {
     fn quiet(&self) -> Option<Quiet> {
         let run = self.run().filter(|_| self.state == State::Running)?;
         self.job.limits().quiet(run, self.progressed, self.now)
+    }
+
+    /// Of a job that runs continuously it is no question.
+    fn due_soon(&self) -> bool {
+        let wanted = self.record.hold.is_none() && !self.record.participants.is_empty();
+        let hour = self.now + Duration::from_secs(3_600);
+        wanted && self.upcoming().is_some_and(|tick| tick.starts <= hour)
     }
 
     fn word(&self) -> String {

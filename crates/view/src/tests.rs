@@ -344,6 +344,7 @@ fn the_json_has_the_promised_shape() {
             "participants",
             "run",
             "runner",
+            "schedule",
             "state",
             "title",
             "version",

@@ -163,7 +163,7 @@ impl Scene<'_> {
 
     fn why_backing_off(&self) -> Vec<Piece> {
         let mut args = self.crash();
-        let at = self.record.next.map_or(self.now, |next| next.at);
+        let at = self.retry_at().unwrap_or(self.now);
         let id = match at <= self.now {
             true => self.by_runner("why-retry-due", "why-program-retry-due"),
             false => {

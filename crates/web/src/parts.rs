@@ -13,6 +13,7 @@ pub mod output;
 pub mod rotation;
 pub mod runs;
 pub mod strip;
+pub mod ticks;
 pub mod told;
 pub mod truth;
 pub(crate) mod zoned;
@@ -181,6 +182,15 @@ impl<'a> Head<'a> {
         self.titled("last-text")
     }
 
+    /// Another one, when what stands below of its ticks is old.
+    fn ticks(&self) -> String {
+        let Some(schedule) = &self.job.schedule else { return String::new() };
+        let next = schedule.next.as_ref().map_or("", |next| next.tick.as_str());
+        let last = schedule.last.as_ref();
+        let last = last.map_or(String::new(), |last| format!("{} {}", last.tick, last.outcome));
+        format!("{next} {last} {}", schedule.asked.len())
+    }
+
     /// Each participant with since when.
     fn people_pieces(&self) -> Vec<Piece> {
         let people = &self.job.shown.people;
@@ -284,6 +294,12 @@ impl Summary {
                     pieces: phrase(lang, id, &number(n)),
                 });
             }
+        }
+        let soon = jobs.clone().filter(|job| job.shown.due_soon).count();
+        if soon > 0 {
+            let pieces = phrase(lang, "count-due-soon", &number(soon));
+            let href = Some("/schedule".to_owned());
+            counters.push(Counter { state: "soon", href, current: false, pieces });
         }
         if let Some(job) = jobs.clone().next().filter(|job| job.state != State::Unknown) {
             let pieces = phrase(lang, "count-nodes", &number(job.shown.living));

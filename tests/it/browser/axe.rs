@@ -29,12 +29,13 @@ const NOT_PAGES: &[&str] = &[
 /// What machines read.
 const MACHINES: [&str; 6] = ["/api/", "/live", "/metrics", "/healthz", "/readyz", "/badge/"];
 /// More views of pages of the table, and what is answered in the place of one.
-const MORE: [&str; 10] = [
+const MORE: [&str; 11] = [
     "/?state=trouble",
     "/?q=there-is-none",
     "/jobs/crashed",
     "/jobs/held",
     "/jobs/program",
+    "/jobs/settle",
     "/jobs/stuck",
     "/jobs/outbound?lines_before=20",
     "/dispatch?all=1",
@@ -122,6 +123,7 @@ fn pages(task: &str) -> Vec<String> {
     pages
         .map(|route| {
             let path = match route.path {
+                "/jobs/{job}/run" => "/jobs/settle/run".to_owned(),
                 "/dispatch/tasks/{id}" => format!("/dispatch/tasks/{task}"),
                 path => path
                     .replace("{job}", "outbound")

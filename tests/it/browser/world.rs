@@ -44,6 +44,12 @@ title = { en = "Parcel tracking", zh = "包裹跟踪" }
 command = ["sh", "-c", "echo ::progress 41/120 parcel 41; exec sleep 1000"]
 min_uptime = "500ms"
 [[job]]
+name = "settle"
+command = ["false"]
+zone = "Asia/Shanghai"
+schedule = ["30 2 * * *", "* * * * *"]
+params = { day = { type = "date", default = "yesterday" }, mode = { type = "choice", of = ["fast", "full"], default = "fast" }, n = { type = "int", min = 0, max = 9 }, note = { type = "text", pattern = "[a-z ]*", default = "" } }
+[[job]]
 name = "nowhere-to-run"
 command = ["sleep", "1000"]
 nodes = ["node-z"]

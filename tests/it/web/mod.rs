@@ -58,6 +58,7 @@ mod rights;
 mod rotation_page;
 mod rotation_waiting;
 mod rotations;
+mod schedule;
 mod sse;
 mod storm;
 mod strangers;

@@ -97,6 +97,35 @@ impl Zone {
         }
     }
 
+    /// When something is to happen: `Mon 02:30 +08:00` within six days of `now`, else with the day, `Mon 2026-12-07 02:30 +08:00`.
+    #[must_use]
+    pub fn planned(&self, lang: Language, at: StoreTime, now: Option<StoreTime>) -> String {
+        let then = timestamp(at).to_zoned(self.0.clone());
+        let n = i64::from(then.weekday().to_monday_one_offset());
+        let weekday = say(lang, "weekday", &[("n", Arg::Number(n))]);
+        let near = now.is_some_and(|now| (0..6 * 86_400_000).contains(&(at.0 - now.0)));
+        let day = if near { String::new() } else { then.strftime("%Y-%m-%d ").to_string() };
+        let hour = then.strftime(if then.second() == 0 { "%H:%M" } else { "%H:%M:%S" });
+        format!("{weekday} {day}{hour} {}", self.offset(at).trim_start_matches("UTC"))
+    }
+
+    /// The start of the hour of `at`.
+    #[must_use]
+    pub fn hour(&self, at: StoreTime) -> StoreTime {
+        let then = timestamp(at).to_zoned(self.0.clone());
+        let into = i64::from(then.minute()) * 60_000 + i64::from(then.second()) * 1_000;
+        StoreTime(at.0 - into - i64::from(then.subsec_nanosecond()) / 1_000_000)
+    }
+
+    /// The day that comes `days` after that of `at`, as `2026-05-04`, and when it begins.
+    #[must_use]
+    pub fn day(&self, at: StoreTime, days: i64) -> Option<(String, StoreTime)> {
+        let span = jiff::Span::new().try_days(days).ok()?;
+        let day = timestamp(at).to_zoned(self.0.clone()).date().checked_add(span).ok()?;
+        let begins = day.to_zoned(self.0.clone()).ok()?;
+        Some((day.to_string(), StoreTime(begins.timestamp().as_millisecond())))
+    }
+
     /// `UTC`, or how far its clocks are ahead at `at`: what stands behind an instant outside of our pages.
     #[must_use]
     pub fn name(&self, at: StoreTime) -> String {
@@ -266,6 +295,16 @@ mod tests {
         assert_eq!(z.typed("2026-05-05T04:00"), Some(NOW));
         assert_eq!(z.typed(" 2026-05-04T20:00:00Z "), Some(NOW));
         assert_eq!(z.typed("soon"), None);
+    }
+
+    #[test]
+    fn what_is_planned_is_said_with_its_weekday_and_offset() {
+        let z = zone("Asia/Shanghai");
+        assert_eq!(z.planned(Language::En, NOW, Some(NOW)), "Tue 04:00 +08:00");
+        assert_eq!(z.planned(Language::Zh, NOW, None), "周二 2026-05-05 04:00 +08:00");
+        assert_eq!(z.hour(StoreTime(NOW.0 + 3_599_999)), NOW);
+        let (day, begins) = z.day(NOW, 1).expect("a day");
+        assert_eq!((day.as_str(), begins.0), ("2026-05-06", NOW.0 + 20 * 3_600_000));
     }
 
     #[test]

@@ -181,7 +181,7 @@ pub async fn stored(web: &Web, caller: &Caller, job: &JobConfig) -> Result<JobVi
 }
 
 /// A record as the store has it now.
-async fn read_now(web: &Web, job: &JobConfig) -> Result<Seen, WebError> {
+pub(crate) async fn read_now(web: &Web, job: &JobConfig) -> Result<Seen, WebError> {
     let confirmed = clock::boot();
     let snapshot = web.store.snapshot(std::slice::from_ref(&job.name)).await?;
     let record = snapshot.jobs.into_iter().next().ok_or_else(|| WebError::Internal {

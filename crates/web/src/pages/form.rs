@@ -81,7 +81,12 @@ impl Typed {
         self.0.get(name).map_or("", |text| text.trim())
     }
 
-    /// The same, if anything was typed.
+    /// As it was typed, if the form has it.
+    pub(super) fn raw(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// As [`Self::get`], if anything was typed.
     pub(super) fn some(&self, name: &str) -> Option<&str> {
         Some(self.get(name)).filter(|text| !text.is_empty())
     }

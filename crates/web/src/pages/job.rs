@@ -16,22 +16,27 @@ use self::tabs::Tabs;
 use super::output::{self, Output};
 use super::{Frame, html, picture, rings, viewer};
 use crate::Web;
-use crate::api::query;
+use crate::api::{query, read_now};
 use crate::auth::Caller;
 use crate::error::WebError;
 use crate::parts::Head;
 use crate::parts::endings::{Acts, Endings};
 use crate::parts::holders::{Extent, Holders, Voice};
 use crate::parts::runs::{ROWS, RunRow, Runs, bars, folded};
+use crate::parts::ticks::Ticks;
 use soloist_config::JobConfig;
 use soloist_domain::drill::Drill;
 use soloist_domain::handover::{self, NoMove, Taker, Takers, may_move};
 use soloist_domain::job::RunEnd;
+use soloist_domain::tick::{Entry, TickName};
 use soloist_domain::time::StoreTime;
+use soloist_process::clock;
 use soloist_store::StoreError;
 use soloist_store::journal::{AuditEntry, AuditFilter, Journal, Kind, RUNS_KEPT, RunEntry};
+use soloist_store::ticks::TickBook as _;
 use soloist_store::timeline::{SPANS_KEPT, Seen as Past, Timelines};
 use soloist_view::JobView;
+use soloist_view::ticks::all_ticks;
 use soloist_view::words::{Arg, Language, Piece, day_clock, phrase, say};
 
 /// How many runs are read for a page of them: those alike share a row.
@@ -84,6 +89,8 @@ pub(super) struct Side {
     pub(super) title: String,
     /// The history could not be read.
     pub(super) unread: bool,
+    /// Of a job with a schedule.
+    pub(super) ticks: Option<Ticks>,
     pub(super) held: Option<Holders>,
     pub(super) runs: Runs,
     pub(super) operate: Option<Operate>,
@@ -110,6 +117,8 @@ pub struct Wanted {
     before: Option<String>,
     /// `side`: without head and output.
     part: Option<String>,
+    /// The tick of a run that was asked for just now.
+    asked: Option<String>,
 }
 
 /// What was read for the page; nothing when the store is away.
@@ -122,6 +131,8 @@ struct Read {
     newer: Option<Option<String>>,
     acts: Vec<AuditEntry>,
     past: Option<Past>,
+    /// Of a job with a schedule: what became of its ticks.
+    ticks: Vec<Entry>,
 }
 
 /// Refusals stop nothing; what was done before the oldest run on the page did not end it.
@@ -154,7 +165,11 @@ async fn read(web: &Web, job: &JobConfig, wanted: &Wanted) -> Result<Read, Store
         acts = web.store.audit_page(&acts_since(from), None, ACTS).await?.entries;
     }
     let past = Some(web.store.timeline(&job.name, SPANS_KEPT).await?);
-    Ok(Read { runs, newest, newer, acts, past })
+    let ticks = match job.schedule {
+        Some(_) => web.store.ticks(&job.name).await?,
+        None => Vec::new(),
+    };
+    Ok(Read { runs, newest, newer, acts, past, ticks })
 }
 
 fn runs(
@@ -224,7 +239,9 @@ pub async fn page(
         .past
         .as_ref()
         .map(|past| Holders::of(job.name.as_str(), &past.line, extent, past.at, voice));
+    let ticks = ticks_of(&web, &caller, (&job, viewer.may_switch), &read, unread, &wanted).await;
     let side = Side {
+        ticks,
         name: job.name.to_string(),
         title: view.title.clone(),
         unread,
@@ -245,6 +262,31 @@ pub async fn page(
         side,
         frame,
     }))
+}
+
+/// When it runs, and what became of its ticks.
+async fn ticks_of(
+    web: &Web,
+    caller: &Caller,
+    (job, may_run): (&JobConfig, bool),
+    read: &Read,
+    unread: bool,
+    wanted: &Wanted,
+) -> Option<Ticks> {
+    let scheduled = job.schedule.as_ref()?;
+    let asked = wanted.asked.as_ref().map(|name| TickName(name.replace(' ', "+")));
+    // A run that was asked for a moment ago may not have been heard of here.
+    let fresh = match asked {
+        Some(_) => read_now(web, job).await.ok(),
+        None => None,
+    };
+    let seen = fresh.or_else(|| web.feed.job(&job.name))?;
+    let (record, now) = (&seen.record, seen.store_now(clock::boot()));
+    let entries = all_ticks(read.ticks.clone(), Some(scheduled), record, now);
+    let reader = (caller.language, now, &caller.zone());
+    let known = (!unread).then_some(&entries[..]);
+    let ticks = Ticks::of((job.name.as_str(), scheduled, record), known, reader, may_run);
+    Some(ticks.saying(asked.as_ref(), record.clock.as_deref(), &entries))
 }
 
 fn operate(web: &Web, caller: &Caller, job: &JobConfig, view: &JobView) -> Operate {

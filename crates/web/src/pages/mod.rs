@@ -25,6 +25,8 @@ pub mod preferences;
 pub mod remove;
 pub mod ring;
 pub mod rotations;
+pub mod run;
+pub mod schedule;
 pub mod source;
 pub mod source_rules;
 pub mod task;
@@ -346,7 +348,7 @@ macro_rules! framed {
 
 framed! {
     account::AccountPage alerts::AlertsPage api::ApiPage audit::AuditPage away::Away bulk::Preview bulk::BulkDone Confirm dashboard::Dashboard<'_> dead::DeadPage dispatch::DispatchPage<'_>
-    error::ErrorPage job::JobPage<'_> job::SidePage job::configuration::ConfigurationPage job::past::PastPage form::RulesPage login::Login<'_> nodes::NodesPage people::PeoplePage person::PersonPage ring::RingPage<'_> rotations::RotationsPage<'_> source::SourcePage<'_> task::TaskPage tasks::TasksPage wall::Wall<'_>
+    error::ErrorPage job::JobPage<'_> job::SidePage job::configuration::ConfigurationPage job::past::PastPage form::RulesPage login::Login<'_> nodes::NodesPage people::PeoplePage person::PersonPage ring::RingPage<'_> rotations::RotationsPage<'_> run::RunPage schedule::SchedulePage source::SourcePage<'_> task::TaskPage tasks::TasksPage wall::Wall<'_>
 }
 
 /// The text of a page, with the reader's secret in its forms and instants in the reader's zone.

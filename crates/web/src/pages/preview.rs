@@ -6,6 +6,7 @@ mod alerts;
 mod dispatch;
 mod history;
 mod rotation;
+mod schedule;
 
 use std::path::Path;
 
@@ -195,6 +196,7 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
                 name: view.name.clone(),
                 title: view.title.clone(),
                 unread: held,
+                ticks: (!held).then(|| schedule::ticks(&jobs, lang)),
                 held: (!held).then(|| holders(lang)),
                 runs: Runs {
                     lang,
@@ -331,6 +333,8 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
         ),
         ("alerts", alerts::page(lang, theme)),
         ("alerts-empty", alerts::empty(lang, theme)),
+        ("run", schedule::run(lang, theme)),
+        ("schedule", schedule::day(lang, theme)),
         ("account", account_page(lang, theme)),
         ("people", people_page(lang, theme)),
         ("invite", sign_in(Some(LinkFor::Password("li".to_owned())), None)),
