@@ -133,7 +133,7 @@ class Renewals {
   async _part(line, part, wait) {
     if (part.length > 1) {
       const [sent, said] = [instant(), part.map((each) => each._said())];
-      const body = { wait_ms: Math.floor(wait), leases: part.map(({ name }, nth) => ({ name, ...said[nth].words })) };
+      const body = { wait_ms: Math.floor(wait), leases: part.map(({ _name: name }, nth) => ({ name, ...said[nth].words })) };
       const left = Math.min(...part.map(({ remaining }) => remaining));
       const timeout = wait + Math.max(250, Math.min(1000 + (1000 * part.length) / MANY, (left - wait) / 3));
       const answer = await line.once("POST", "/api/v1/renewals", body, timeout, RENEWED).catch((error) => error);

@@ -30,7 +30,7 @@ export function wait(lease, most) {
   return Promise.race([lease._known, late]).finally(() => clearTimeout(timer));
 }
 
-// Of a lease it uses: `name`, `_secret`, `_until` by our clock, `_over`; it sets `_passed` (what was told was over already) and `_state`, and tells
+// Of a lease it uses: `_name`, `_secret`, `_until` by our clock, `_over`; it sets `_passed` (what was told was over already) and `_state`, and tells
 // `_arm` how long before its end the kill is.
 const leases = new Map();
 let [socket, up, down, failed, state, dirty, asked, offset] = [undefined, false, false, 0, "", new Set(), [], -Infinity];
@@ -122,7 +122,7 @@ function tell() {
   for (const lease of dirty) {
     if (asked.length >= AT_ONCE) return;
     dirty.delete(lease);
-    const { name: under, _secret: secret, _until: until } = lease;
+    const { _name: under, _secret: secret, _until: until } = lease;
     if (leases.get(under) !== lease) continue; // another has its name
     ask(lease, lease._over ? { end: under } : { under, secret, until_ns: Math.floor((until + offset) * 1e6) });
   }
