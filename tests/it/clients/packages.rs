@@ -93,9 +93,9 @@ fn only_comments_and_empty_lines_are_not_counted() {
 #[test]
 fn no_library_is_too_long_to_be_read() {
     for (sources, end, most) in [
-        ("python/src/soloist", ".py", 940),
-        ("node/src", ".js", 940),
-        ("java/soloist-client/src/main/java/io/soloist/client", ".java", 1_120),
+        ("python/src/soloist", ".py", 950),
+        ("node/src", ".js", 950),
+        ("java/soloist-client/src/main/java/io/soloist/client", ".java", 1_140),
     ] {
         let files = std::fs::read_dir(clients(sources)).expect("a library").flatten();
         let files = files.filter(|file| file.file_name().to_string_lossy().ends_with(end));
