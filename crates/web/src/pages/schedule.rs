@@ -62,7 +62,6 @@ pub(super) struct Bar {
 }
 
 /// An hour with ticks.
-#[derive(Default)]
 pub(super) struct Hour {
     pub(super) title: Vec<Piece>,
     pub(super) lines: Vec<Line>,
@@ -157,6 +156,7 @@ pub async fn page(
     let title = say(lang, "schedule-title", &[]);
     let frame = Frame::of(&web, &caller, "schedule", path, title);
     let now = frame.now.unwrap_or_else(|| StoreTime(jiff::Timestamp::now().as_millisecond()));
+    let is_day = from.is_some();
     let (from, to) = match &from {
         None => (now, StoreTime(now.0 + 24 * HOUR)),
         Some(day) => {
@@ -165,10 +165,12 @@ pub async fn page(
             (begins, zone.day(begins, 1).ok_or_else(wrong)?.1)
         }
     };
-    let is_day = request.query_string().contains("from=");
     let jobs = web.live.jobs_for(&caller).into_iter().filter(|job| job.schedule.is_some());
-    let jobs: Vec<_> = jobs.map(|job| (picture(&web, &caller, &job), job)).collect();
-    let jobs: Vec<_> = jobs.into_iter().map(|(view, job)| (job, view)).collect();
+    let with_view = |job: Arc<JobConfig>| {
+        let view = picture(&web, &caller, &job);
+        (job, view)
+    };
+    let jobs: Vec<_> = jobs.map(with_view).collect();
     let any = !jobs.is_empty();
     let counted = web::block(move || due(jobs, from, to)).await;
     let counted = counted.map_err(|error| WebError::Internal { detail: error.to_string() })?;
