@@ -141,7 +141,7 @@ fn row(tick: &TickView) -> Vec<String> {
         count => format!("{name} and {} more", count - 1),
     };
     let late = tick.late_ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms} ms"));
-    let why = tick.why.as_deref().map(|why| visible(why));
+    let why = tick.why.as_deref().map(visible);
     let by = tick.by.as_ref().map(|by| format!("by {by}"));
     let why = by.into_iter().chain(why).collect::<Vec<_>>().join(": ");
     let attempt = if tick.attempt == 0 { "-".to_owned() } else { tick.attempt.to_string() };

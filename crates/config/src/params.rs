@@ -285,8 +285,10 @@ mod tests {
         let choice = param(ParamKind::Choice(vec!["fast".to_owned()]));
         assert!(choice.value("full", today).unwrap_err().contains("write fast"));
         let given = BTreeMap::from([("q".to_owned(), "1".to_owned())]);
-        assert!(values(&[int.clone()], &given, today, false).unwrap_err().contains("has p"));
-        assert!(values(&[int.clone()], &BTreeMap::new(), today, false).is_err());
+        assert!(
+            values(std::slice::from_ref(&int), &given, today, false).unwrap_err().contains("has p")
+        );
+        assert!(values(std::slice::from_ref(&int), &BTreeMap::new(), today, false).is_err());
         let clock = values(&[int], &BTreeMap::new(), today, true).unwrap();
         assert_eq!(clock["p"], "");
     }

@@ -169,7 +169,7 @@ impl ScheduleView {
             Some(clock) => next_tick(clock, &scheduled.law),
             None => scheduled.law.ticks.after(now),
         };
-        let open = clock.and_then(Clock::open).map(|open| entry_of(open));
+        let open = clock.and_then(Clock::open).map(entry_of);
         let last = open.or_else(|| clock.and_then(|clock| clock.recent.last()).cloned());
         Self {
             expressions: scheduled.plan.expressions(),
@@ -240,7 +240,7 @@ pub fn all_ticks(
         all.push(entry_of(open));
     }
     all.extend(scheduled.and_then(|scheduled| gap(clock, scheduled, now)));
-    all.sort_by(|one, other| other.tick.starts.cmp(&one.tick.starts));
+    all.sort_by_key(|entry| std::cmp::Reverse(entry.tick.starts));
     all
 }
 

@@ -27,7 +27,7 @@ judged! {
 
 /// All of them, or the one that is named in the environment.
 fn languages() -> impl Iterator<Item = Language> {
-    let only = std::env::var("LIGHT_ONLY").ok();
+    let only = std::env::var_os("LIGHT_ONLY").and_then(|text| text.into_string().ok());
     let all = Language::ALL.into_iter();
     all.filter(move |each| only.as_deref().is_none_or(|only| only == each.word()))
 }

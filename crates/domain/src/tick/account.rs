@@ -145,7 +145,7 @@ impl Books<'_> {
         for step in 0.. {
             let tick = schedule.ticks.after(self.clock.accounted).filter(|t| t.starts <= now);
             let horizon = tick.as_ref().map_or(now, |tick| tick.starts);
-            let shifts: Vec<Shift> = self.clock.shifts.iter().cloned().collect();
+            let shifts: Vec<Shift> = self.clock.shifts.clone();
             for shift in shifts.iter().filter(|shift| shift.at > from && shift.at <= horizon) {
                 self.expire(schedule, shift.at);
                 self.shift(shift);

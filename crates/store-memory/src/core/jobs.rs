@@ -117,7 +117,8 @@ impl Law {
                 Write::Publish(_)
                 | Write::AppendLine(_)
                 | Write::DropLines(_)
-                | Write::KeepWant(_) => {}
+                | Write::KeepWant(_)
+                | Write::KeepTick { .. } => {}
             }
         }
         self.job = job;
@@ -228,15 +229,16 @@ async fn play(seed: u64, acts: usize) {
             }
             (7, Some(grant)) if dice.roll(2) == 0 => {
                 let core = engine.law().release_under(&job, &grant.owner, grant.token).await;
-                let told = law.apply(None, now, |job, _| {
-                    Ok(leases::release_under(job, &grant.owner, grant.token))
+                let told = law.apply(None, now, |job, look| {
+                    Ok(leases::release_under(job, &grant.owner, grant.token, look.now))
                 });
                 same(&at, told, &core);
             }
             (7, Some(grant)) => {
                 let core = engine.law().release(&job, &grant.owner).await;
-                let told =
-                    law.apply(None, now, |job, _| Ok(((), leases::release(job, &grant.owner))));
+                let told = law.apply(None, now, |job, look| {
+                    Ok(((), leases::release(job, &grant.owner, look.now)))
+                });
                 same(&at, told, &core);
             }
             (8, Some(grant)) => {
