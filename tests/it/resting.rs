@@ -67,7 +67,7 @@ async fn a_job_between_two_runs_rests_and_waits_only_when_no_node_may_take_it() 
     let document = api.get("/api/v1/openapi.json").await;
     let words = &document["components"]["schemas"]["Job"]["properties"]["state"]["enum"];
     let words = words.as_array().expect("the words of a state");
-    assert_eq!(words.len(), 11, "{words:?}");
+    assert_eq!(words.len(), 13, "{words:?}");
     assert!(words.contains(&"resting".into()), "{words:?}");
 }
 

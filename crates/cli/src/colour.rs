@@ -27,8 +27,8 @@ static ON: LazyLock<bool> = LazyLock::new(|| {
 fn of(word: &str) -> Option<Colour> {
     Some(match word {
         "running" | "alive" | "done" | "ok" => Colour::Green,
-        "starting" | "resting" | "leased" => Colour::Cyan,
-        "waiting" | "backing_off" | "failing_over" | "stopping" | "draining" | "warn" => {
+        "starting" | "resting" | "scheduled" | "leased" => Colour::Cyan,
+        "waiting" | "late" | "backing_off" | "failing_over" | "stopping" | "draining" | "warn" => {
             Colour::Yellow
         }
         "given_up" | "silent" | "dead" | "BAD" => Colour::Red,

@@ -63,8 +63,6 @@ const TABLE: &[(&str, Named)] = &[
     ("runs/{tick:.*}", Named::Open),
     ("nodes/{node}", Named::Open),
     ("channels/{channel}", Named::Open),
-    // A run of the job in the same address, which is asked about.
-    ("runs/{tick}", Named::Open),
     ("static/{hash}", Named::Open),
     ("{hash}/{path:.*}", Named::Open),
 ];
