@@ -60,7 +60,7 @@ const TABLE: &[(&str, Named)] = &[
     ("sessions/{id}", Named::Account),
     ("tokens/{id}", Named::Account),
     // Of the job before it.
-    ("runs/{tick:.*}", Named::Open),
+    ("runs/{tick}", Named::Open),
     ("nodes/{node}", Named::Open),
     ("channels/{channel}", Named::Open),
     ("static/{hash}", Named::Open),

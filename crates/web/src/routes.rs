@@ -175,7 +175,7 @@ pub static ROUTES: &[Route] = &[
     Route::get("/api/v1/jobs/{job}/next", Login, || web::to(api::ticks::next)),
     Route::get("/api/v1/jobs/{job}/ticks", Login, || web::to(api::ticks::list)),
     Route::post("/api/v1/jobs/{job}/runs", Operator, || web::to(api::ticks::post)),
-    Route::delete("/api/v1/jobs/{job}/runs/{tick:.*}", Operator, || web::to(api::ticks::delete)),
+    Route::delete("/api/v1/jobs/{job}/runs/{tick}", Operator, || web::to(api::ticks::delete)),
     Route::delete("/api/v1/jobs/{job}/taken", Admin, || web::to(api::ticks::reset)),
     Route::put("/api/v1/jobs/{job}/hold", Operator, || web::to(api::hold::put)),
     Route::delete("/api/v1/jobs/{job}/hold", Operator, || web::to(api::hold::delete)),
