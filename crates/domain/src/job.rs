@@ -291,6 +291,12 @@ impl JobRecord {
         self.hold.is_none() && self.clock.as_ref().map_or(on, |clock| clock.wanted_for(on))
     }
 
+    /// At least one user participates, and no user holds it: what counts for a job that runs continuously.
+    #[must_use]
+    pub fn is_on(&self) -> bool {
+        self.hold.is_none() && !self.participants.is_empty()
+    }
+
     /// When a wanted job became free: when it was first wanted, or when its newest run ended.
     #[must_use]
     pub fn free_since(&self) -> Option<StoreTime> {

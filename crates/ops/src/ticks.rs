@@ -106,6 +106,7 @@ pub async fn ask_run(
         at,
         request: ask.request.clone(),
         attempts: 0,
+        known: None,
     };
     let params: Vec<String> =
         ask.params.iter().map(|(name, value)| format!("{name}={value}")).collect();

@@ -67,7 +67,7 @@ impl Outlook {
         let fit = job.is_held() || !self.unfit.contains_key(&job.config.name);
         let stays = !self.draining && !self.leaving;
         Facts {
-            wanted: record.wanted()
+            wanted: if job.newest().schedule.is_some() { record.wanted() } else { record.is_on() }
                 && !record.given_up
                 && (record.lease.is_some() || has_ticks(record, job)),
             eligible: job.newest().runs_on(me) && !job.removed && stays && fit,

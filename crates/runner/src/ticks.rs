@@ -66,7 +66,8 @@ async fn look(
         (Some(look), _) => look.at,
         // From then on its ticks are told, also if nobody wants it.
         (None, None) => Some(now - LEAVE_IT),
-        (None, Some(clock)) if clock.text != law.text => Some(now - LEAVE_IT),
+        // Nodes with other files do not change it to and fro.
+        (None, Some(clock)) if !clock.knows(&law.text) => Some(now - LEAVE_IT),
         (None, Some(clock)) => {
             let lost = clock.lost_from(record).map(|_| now - LEAVE_IT);
             lost.or_else(|| clock.next_look(law, clock.accounted))

@@ -4,9 +4,9 @@
 //! when somebody looks, nor who: the switch of a person is a change of its own, made where no schedule is known.
 
 use super::record::{Clock, Entry, FORMER, Outcome, Phase, RECENT, Shift, Standing, Why};
-use super::record::{Open, Pending};
+use super::record::{Open, Order, Pending};
 use super::rules::{Missed, Overlap, Schedule};
-use super::{Tick, TickName, Ticks};
+use super::{Tick, TickName};
 use crate::job::{JobRecord, RunRecord};
 use crate::time::StoreTime;
 use crate::transition::Write;
@@ -20,7 +20,7 @@ const SHIFTS: usize = 32;
 pub(super) struct Books<'a> {
     pub(super) clock: &'a mut Clock,
     /// None: its ticks are not known here, and no gap is told.
-    pub(super) ticks: Option<&'a dyn Ticks>,
+    pub(super) order: Option<Order<'a>>,
     pub(super) writes: Vec<Write>,
 }
 
@@ -36,8 +36,12 @@ pub(crate) fn shifted(record: &mut JobRecord, at: StoreTime) {
     clock.shifts.push(Shift { at, to });
 }
 
+fn order(schedule: &Schedule) -> Order<'_> {
+    Order { ticks: &*schedule.ticks, leapt: None }
+}
+
 /// The hash by which expressions are remembered that are in force no more.
-fn hash(text: &str) -> String {
+pub(super) fn hash(text: &str) -> String {
     use sha2::{Digest as _, Sha256};
     let bytes = Sha256::digest(text.as_bytes());
     bytes.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
@@ -54,7 +58,7 @@ pub(super) fn adopt<'a>(
     }
     #[expect(clippy::expect_used, reason = "it was made above")]
     let clock = record.clock.as_mut().expect("a clock");
-    let mut books = Books { clock, ticks: Some(&*schedule.ticks), writes: Vec::new() };
+    let mut books = Books { clock, order: Some(order(schedule)), writes: Vec::new() };
     if books.clock.text == schedule.text {
         return books;
     }
@@ -70,7 +74,7 @@ pub(super) fn adopt<'a>(
         if let Some(former) = schedule.ticks.former(&before) {
             let old = Schedule { ticks: former, ..schedule.clone() };
             let mut past =
-                Books { clock: &mut *books.clock, ticks: Some(&*old.ticks), writes: Vec::new() };
+                Books { clock: &mut *books.clock, order: Some(order(&old)), writes: Vec::new() };
             past.settle(&old, now);
             books.writes = past.writes;
         }
@@ -85,9 +89,9 @@ pub(super) fn adopt<'a>(
 impl Books<'_> {
     /// Writes an entry, or lets the newest stand for it as well.
     pub(super) fn tell(&mut self, entry: Entry) {
-        if let (Some(last), Some(ticks)) = (self.clock.recent.last_mut(), self.ticks) {
+        if let (Some(last), Some(order)) = (self.clock.recent.last_mut(), self.order) {
             let before = last.clone();
-            if last.join(&entry, ticks) {
+            if last.join(&entry, order) {
                 let joined = last.clone();
                 let wrote = self.writes.last_mut();
                 if let Some(Write::KeepTick { entry, .. }) = wrote.filter(
@@ -180,6 +184,9 @@ impl Books<'_> {
         let Some(last) = schedule.ticks.until(end).filter(|last| last.starts > accounted) else {
             return;
         };
+        if let Some(order) = &mut self.order {
+            order.leapt = Some((accounted, last.starts));
+        }
         // The last one is looked at as any other.
         self.clock.accounted = StoreTime(last.starts.0 - 1).max(accounted);
     }
@@ -208,7 +215,12 @@ impl Books<'_> {
         let all_left = schedule.rules.missed == Missed::All
             && self.clock.pending.iter().any(|one| one.tick.starts < open.granted);
         match schedule.rules.overlap {
-            _ if all_left => {}
+            _ if all_left && self.clock.pending.len() < schedule.rules.missed_most => {}
+            // As many wait as may: the record must not grow while a run lasts.
+            _ if all_left => {
+                let why = Some(Why::Open { tick: open_tick });
+                return self.tell(Entry::of(tick, Outcome::Skipped, why));
+            }
             Overlap::Skip if open.is_by_clock() => {
                 let why = Some(Why::Open { tick: open_tick });
                 return self.tell(Entry::of(tick, Outcome::Skipped, why));
@@ -257,8 +269,8 @@ impl Books<'_> {
     ) {
         let Some(open) = self.clock.open.as_mut().filter(|open| !open.is_over()) else { return };
         open.phase = Phase::Ended { at };
-        let entry = open.entry(outcome, why.into(), Some(at));
-        self.put(entry, None);
+        let (entry, known) = (open.entry(outcome, why.into(), Some(at)), open.known.take());
+        self.put(entry, known.map(|known| *known));
     }
 
     /// What time alone decides up to `at`.
@@ -292,7 +304,7 @@ impl Books<'_> {
                 let newest = past.pop();
                 if let Some(mut newest) = newest {
                     for one in past.drain(..) {
-                        newest.take_in(one, &*schedule.ticks);
+                        newest.take_in(one, self.order);
                     }
                     past.push(newest);
                 }
@@ -361,11 +373,12 @@ impl Books<'_> {
 
 impl Pending {
     /// This one is run for `older`, too.
-    pub(super) fn take_in(&mut self, older: Pending, ticks: &dyn Ticks) {
+    pub(super) fn take_in(&mut self, older: Pending, order: Option<Order<'_>>) {
         let own = Entry::of(older.tick, Outcome::Covered, older.why);
         let mut all: Vec<Entry> = Vec::new();
         for entry in older.older.into_iter().chain([own]).chain(std::mem::take(&mut self.older)) {
-            if !all.last_mut().is_some_and(|last| last.join(&entry, ticks)) {
+            let last = all.last_mut().zip(order);
+            if !last.is_some_and(|(last, order)| last.join(&entry, order)) {
                 all.push(entry);
             }
         }

@@ -90,7 +90,9 @@ pub(crate) fn ask(
         let surplus = clock.answered.len().saturating_sub(ANSWERS);
         clock.answered.drain(..surplus);
     }
-    clock.asked.push(Asked { attempts, ..asked });
+    let listed = clock.recent(&name, asked.tick.starts).is_none();
+    let known = entry.filter(|_| listed && !name.is_by_hand()).cloned().map(Box::new);
+    clock.asked.push(Asked { attempts, known, ..asked });
     Ok(name)
 }
 
@@ -107,7 +109,9 @@ pub(crate) fn reset(record: &mut JobRecord, now: StoreTime) -> bool {
     let Some(clock) = record.clock.as_mut() else { return false };
     let ahead = clock.is_ahead(now) || clock.accounted > now;
     if ahead {
-        clock.accounted = now;
+        (clock.accounted, clock.last) = (now, None);
+        clock.pending.retain(|one| one.tick.starts <= now);
+        clock.shifts.iter_mut().for_each(|shift| shift.at = shift.at.min(now));
         if let Some(taken) = &mut clock.taken {
             taken.starts = taken.starts.min(now);
         }
@@ -116,25 +120,36 @@ pub(crate) fn reset(record: &mut JobRecord, now: StoreTime) -> bool {
 }
 
 impl Clock {
-    /// Whether the newest tick that was granted lies more than a minute ahead of the store's clock: it stands in the way of all before it.
+    /// Whether ticks are settled that lie more than a minute ahead of the store's clock: they stand in the way of all before them.
     #[must_use]
     pub fn is_ahead(&self, now: StoreTime) -> bool {
         let ahead = std::time::Duration::from_secs(60);
-        self.taken.as_ref().is_some_and(|taken| taken.starts > now + ahead)
+        let taken = self.taken.as_ref().is_some_and(|taken| taken.starts > now + ahead);
+        taken || self.accounted > now + ahead
     }
 }
 
 impl Books<'_> {
-    /// The entry of a gap in which `tick` lies no longer stands for it: it is run by name.
-    pub(super) fn split(&mut self, ticks: &dyn Ticks, tick: &Tick) {
+    /// The entry of a gap in which `tick` lies no longer stands for it: it is run by name. `known` is that entry, if it is not among the newest.
+    /// Gives the entry of the tick alone, if that is not among them either.
+    pub(super) fn split(
+        &mut self,
+        ticks: &dyn Ticks,
+        tick: &Tick,
+        known: Option<Box<Entry>>,
+    ) -> Option<Box<Entry>> {
         let lies = |entry: &Entry| {
             entry.count > 1
                 && !tick.name.is_by_hand()
                 && entry.tick.starts <= tick.starts
                 && tick.starts <= entry.last().starts
         };
-        let Some(at) = self.clock.recent.iter().position(lies) else { return };
-        let whole = self.clock.recent.remove(at);
+        let at = self.clock.recent.iter().position(lies);
+        let whole = match (at, known) {
+            (Some(at), _) => self.clock.recent.remove(at),
+            (None, Some(known)) if known.count > 1 => *known,
+            (None, known) => return known,
+        };
         let mut left = 0;
         let mut next = whole.tick.clone();
         let mut before = None;
@@ -143,22 +158,27 @@ impl Books<'_> {
             let Some(later) = ticks.after(next.starts) else { break };
             before = Some(std::mem::replace(&mut next, later));
         }
-        let part = |first: Tick, last: Option<Tick>, count| Entry {
+        let part = |first: Tick, last: Option<Tick>, count: u32| Entry {
             until: last.filter(|last| last.name != first.name),
             tick: first,
-            count,
+            count: count.max(1),
             ..whole.clone()
         };
         let after = ticks.after(tick.starts).filter(|after| after.starts <= whole.last().starts);
-        let right =
-            after.map(|after| part(after, Some(whole.last().clone()), whole.count - left - 1));
+        // Of a gap that was not counted to its end the rest counts for one at least.
+        let rest = whole.count.saturating_sub(left + 1);
+        let right = after.map(|after| part(after, Some(whole.last().clone()), rest));
         let left = before.map(|before| part(whole.tick.clone(), Some(before), left));
         let own = part(tick.clone(), None, 1);
         let mut instead = Some(Box::new(whole.clone()));
-        for (nth, entry) in left.into_iter().chain([own]).chain(right).enumerate() {
-            self.clock.recent.insert(at + nth, entry.clone());
+        let parts = left.into_iter().chain([own.clone()]).chain(right);
+        for (nth, entry) in parts.enumerate() {
+            if let Some(at) = at {
+                self.clock.recent.insert(at + nth, entry.clone());
+            }
             self.writes.push(Write::KeepTick { entry: Box::new(entry), instead: instead.take() });
         }
         self.trim();
+        at.is_none().then(|| Box::new(own))
     }
 }

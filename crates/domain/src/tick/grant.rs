@@ -94,10 +94,14 @@ fn choose(record: &JobRecord, schedule: &Schedule, now: StoreTime) -> Result<Cho
         };
     }
     let late = |one: &Pending| one.since + schedule.rules.grace <= now;
-    let waits = clock.pending.iter().position(|one| !one.behind);
+    // The store's clock may have been set back since it was due.
+    let is_due = |one: &Pending| !one.behind && one.tick.starts <= now;
+    let waits = clock.pending.iter().position(is_due);
     let waits = waits.map(|first| match schedule.rules.missed {
         // The newest is run for all that were missed, also if it was not missed itself.
-        Missed::Once if late(&clock.pending[first]) => clock.pending.len() - 1,
+        Missed::Once if late(&clock.pending[first]) => {
+            clock.pending.iter().rposition(is_due).unwrap_or(first)
+        }
         _ => first,
     });
     let due = waits.filter(|_| standing == Standing::On);
@@ -140,11 +144,12 @@ pub(crate) fn grant(
             ..open
         }),
         Choice::Asked => {
-            let Asked { tick, by, params, attempts, .. } = books.clock.asked.remove(0);
-            books.split(&*schedule.ticks, &tick);
+            let Asked { tick, by, params, attempts, known, .. } = books.clock.asked.remove(0);
+            let listed = books.split(&*schedule.ticks, &tick, known);
             let known = books.clock.recent(&tick.name, tick.starts);
             let known = known.map_or(attempts, |entry| entry.attempt);
             let open = opened(schedule, tick, known + 1, token, By::User(by), params, now);
+            let open = Open { known: listed, ..open };
             books.only_newest_waits_behind(&open.tick.name);
             Some(open)
         }
@@ -152,7 +157,7 @@ pub(crate) fn grant(
             let mut pending = books.clock.pending.remove(at);
             if schedule.rules.missed == Missed::Once {
                 for older in books.clock.pending.drain(..at).rev().collect::<Vec<_>>() {
-                    pending.take_in(older, &*schedule.ticks);
+                    pending.take_in(older, books.order);
                 }
             }
             let tick = pending.tick;
@@ -193,6 +198,7 @@ fn opened(
         crashes: 0,
         losses: 0,
         replaced_by: None,
+        known: None,
         rules: OpenRules::of(schedule, &tick),
         phase: Phase::Granted,
         tick,
@@ -261,7 +267,7 @@ pub(crate) fn ended(
     let since = clock.shifts.iter().rev().filter(|shift| shift.at >= open.granted);
     let mut all = std::iter::once(&standing).chain(since.map(|shift| &shift.to));
     let off = all.find(|to| stops(to) && to.why().is_some()).and_then(Standing::why);
-    let mut books = super::account::Books { clock, ticks: None, writes: Vec::new() };
+    let mut books = super::account::Books { clock, order: None, writes: Vec::new() };
     let node = node.clone();
     match ended.end {
         RunEnd::Stopped if ended.then == Then::Unused => books.unused(now),
@@ -293,7 +299,7 @@ pub(crate) fn ended(
 pub(crate) fn unused(record: &mut JobRecord, token: Token, now: StoreTime) {
     let Some(clock) = record.clock.as_mut() else { return };
     if clock.open().is_some_and(|open| open.token == token) {
-        super::account::Books { clock, ticks: None, writes: Vec::new() }.unused(now);
+        super::account::Books { clock, order: None, writes: Vec::new() }.unused(now);
     }
 }
 

@@ -113,6 +113,9 @@ pub struct Open {
     /// The tick that replaces it: its run is stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaced_by: Option<TickName>,
+    /// The entry that it has already, if that was not among the newest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known: Option<Box<Entry>>,
     /// The rules under which it was granted.
     pub rules: OpenRules,
     /// How far it is.
@@ -211,6 +214,9 @@ pub struct Asked {
     /// Attempts of that tick before.
     #[serde(default)]
     pub attempts: u32,
+    /// The entry that it has already, if that is not among the newest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known: Option<Box<Entry>>,
 }
 
 /// Whether a job was wanted from an instant on.
@@ -391,6 +397,21 @@ pub struct Entry {
     pub until: Option<Tick>,
 }
 
+/// Which tick comes after which.
+#[derive(Clone, Copy)]
+pub(super) struct Order<'a> {
+    pub(super) ticks: &'a dyn Ticks,
+    /// What lies between these two was passed over.
+    pub(super) leapt: Option<(StoreTime, StoreTime)>,
+}
+
+impl Order<'_> {
+    fn is_next(self, last: StoreTime, later: StoreTime) -> bool {
+        self.leapt == Some((last, later))
+            || self.ticks.after(last).is_some_and(|next| next.starts == later)
+    }
+}
+
 impl Entry {
     /// Of one tick that never ran.
     #[must_use]
@@ -425,14 +446,14 @@ impl Entry {
     }
 
     /// Takes in the entry of the ticks that come next, if both tell alike gaps.
-    pub(super) fn join(&mut self, later: &Entry, ticks: &dyn Ticks) -> bool {
+    pub(super) fn join(&mut self, later: &Entry, order: Order<'_>) -> bool {
         let gap = |entry: &Entry| entry.attempt == 0 && entry.by.is_none();
         let alike = self.outcome == later.outcome && self.why == later.why;
         let last = self.last().starts;
         if !alike || !gap(self) || !gap(later) || later.tick.starts <= last {
             return false;
         }
-        if ticks.after(last).is_none_or(|next| next.starts != later.tick.starts) {
+        if !order.is_next(last, later.tick.starts) {
             return false;
         }
         self.count = self.count.saturating_add(later.count);
@@ -491,6 +512,12 @@ impl Clock {
             attempts: 0,
             answered: Vec::new(),
         }
+    }
+
+    /// Whether these expressions are in force, or were: making them so decides nothing.
+    #[must_use]
+    pub fn knows(&self, text: &str) -> bool {
+        self.text == text || self.former.contains(&super::account::hash(text))
     }
 
     /// The open tick, if it has no entry yet.

@@ -391,6 +391,7 @@ fn asked(world: &World, name: &str) -> Asked {
         at: StoreTime(world.now),
         request: Some(name.to_owned()),
         attempts: 0,
+        known: None,
     }
 }
 
@@ -449,6 +450,99 @@ fn a_new_expression_counts_from_when_it_is_first_seen() {
     world.schedule = old;
     world.go(2.0);
     assert!(world.acquire().is_ok(), "one that it had before moves nothing");
+}
+
+#[test]
+fn a_run_that_lasts_does_not_let_the_record_grow() {
+    let mut world = World::new(
+        MINUTE,
+        rules(|rules| {
+            (rules.missed, rules.missed_most) = (Missed::All, 3);
+            rules.missed_window = Some(Duration::MAX);
+        }),
+    );
+    world.go(3.5);
+    world.acquire().expect("the oldest");
+    world.go(500.5);
+    world.settle();
+    let clock = world.job.record.clock.as_ref().unwrap();
+    assert_eq!(clock.pending.len(), 3);
+    assert_eq!(world.told().last().map(String::as_str), Some("5x496 skipped"));
+}
+
+#[test]
+fn a_gap_that_is_too_long_to_be_counted_is_one_entry_up_to_its_end() {
+    let mut world = World::new(SECOND, Rules::default());
+    world.switch(false);
+    world.now = 50_000 * SECOND + 1;
+    world.switch(true);
+    world.settle();
+    assert_eq!(world.list.len(), 1, "{:?}", world.told());
+    let gap = &world.list[0];
+    assert_eq!((gap.tick.starts.0, gap.last().starts.0), (SECOND, 50_000 * SECOND));
+    assert!(gap.count >= 10_000, "{}", gap.count);
+}
+
+#[test]
+fn a_tick_by_name_whose_entry_is_old_has_one_entry_afterwards() {
+    let mut world = World::new(MINUTE, Rules::default());
+    for nth in 1..=20 {
+        world.now = nth * MINUTE;
+        world.acquire().expect("due");
+        let end = if nth == 2 { RunEnd::Crashed } else { RunEnd::Exited };
+        world.end(end, Then::Nothing);
+    }
+    let name = "settle@120000";
+    let known = world.list.iter().find(|entry| entry.tick.name.0 == name).cloned();
+    let (asked, now) = (asked(&world, name), world.at());
+    let (answer, writes) = law::ask(&mut world.job, &world.schedule, asked, known.as_ref(), now);
+    world.wrote(writes);
+    answer.expect("it failed");
+    assert_eq!(world.acquire().expect("now").attempt, 2);
+    world.end(RunEnd::Exited, Then::Nothing);
+    let of_it = world.list.iter().filter(|entry| entry.tick.name.0 == name).collect::<Vec<_>>();
+    assert_eq!(of_it.len(), 1, "{of_it:?}");
+    assert_eq!((of_it[0].outcome, of_it[0].attempt), (Outcome::Done, 2));
+}
+
+#[test]
+fn a_run_that_was_asked_for_is_none_of_a_job_that_has_become_continuous() {
+    let mut world = World::new(MINUTE, Rules::default());
+    world.switch(false);
+    ask(&mut world, "settle@hand:1").expect("taken in");
+    let ask = Acquire {
+        job: world.job.record.name.clone(),
+        owner: Owner("o".to_owned()),
+        node: NodeName::new("node-a").expect("a name"),
+        ttl: TTL,
+        condition: Condition::Wanted,
+        seen: Token(0),
+    };
+    let now = world.at();
+    let (answer, _) = crate::transition::lease::acquire(
+        &mut world.job,
+        &Past::default(),
+        &ask,
+        Duration::ZERO,
+        now,
+    );
+    assert_eq!(answer, Acquired::NotWanted);
+}
+
+#[test]
+fn a_clock_that_was_far_ahead_stands_in_the_way_until_it_is_reset() {
+    let mut world = World::new(MINUTE, Rules::default());
+    world.switch(false);
+    world.now = 1_000 * MINUTE;
+    world.switch(true);
+    world.settle();
+    world.now = 5 * MINUTE;
+    let upcoming = upcoming(&world.job.record, &world.schedule, StoreTime(world.now));
+    assert_eq!(upcoming, Upcoming::Barred);
+    let now = world.at();
+    assert!(law::reset(&mut world.job, now).0);
+    world.now = 6 * MINUTE;
+    assert!(world.acquire().is_ok());
 }
 
 /// A small generator: the tests of this room draw no random numbers from outside.

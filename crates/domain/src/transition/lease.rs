@@ -96,7 +96,8 @@ fn refusal(record: &JobRecord, ask: &Acquire, at: StoreTime) -> Option<Acquired>
     if ask.condition == Condition::None {
         return None;
     }
-    if !record.wanted() || record.given_up {
+    // A run that was asked for when the job had a schedule is none of a continuous one.
+    if !record.is_on() || record.given_up {
         return Some(Acquired::NotWanted);
     }
     if let Some(next) = record.next.filter(|next| next.at > at) {
