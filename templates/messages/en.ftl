@@ -1542,7 +1542,7 @@ tick-fold = { $time } comes twice on this day: it runs the first time
 tick-why-off-by = nobody wanted it: { $user } switched it off
 tick-why-off = nobody wanted it
 tick-why-held = held by { $user }: { $reason }
-tick-why-no-node = no node could run it in time
+tick-why-no-node = nobody took it in time
 tick-why-open = the run of { $tick } was still open
 tick-why-replaced = replaced by the run of { $tick }
 tick-why-covered-by = { $tick } was run for it, too
@@ -1633,4 +1633,4 @@ schedule-more = { $n ->
    *[other] { $n } more are left out.
 }
 schedule-job = Job
-schedule-passes = passes: { $state }
+schedule-passes = its ticks pass: { $state }

@@ -145,6 +145,10 @@ async function light(count) {
     const [verb, nth] = line.value.split(" ");
     const at = now();
     if (verb === "look") say(0, at, `holds-${[...leases.values()].filter(({ lease }) => lease.held() && !lease.signal.aborted).length}`);
+    const storm = async (number, end = performance.now() + nth * 1000) => {
+      while (performance.now() < end) await client.lease(`${name}-storm-${number}`, () => {}, { ttl, wait: 60_000 });
+    };
+    if (verb === "storm") await Promise.all(Array.from({ length: 16 }, (_, number) => storm(number))).then(() => say(0, now(), "stormed"));
     if (verb === "give") await give(Number(nth)).then(() => say(0, now(), `gave-${nth}`));
   }
   await some([...leases.keys()], give);

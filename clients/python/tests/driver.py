@@ -24,7 +24,7 @@ DRIVER_HANDLER=1: the program has a handler of SIGTERM of its own, before the li
 started. DRIVER_TWO=1: every name has two addresses, 127.0.0.2 and 127.0.0.1.
 
 WHAT `light` holds as many leases as MODE says, NAME-0 and so on: it waits for `go`, takes them, and does what each line of its standard input
-asks for, `look` or `give NTH`. At the deadline of each a function is called.
+asks for: `look`, `give NTH`, or `storm SECONDS`, in which 16 others are taken and given back all the time. At the deadline of each a function is called.
 
 DRIVER_TTL is the length of a lease in seconds (2 else), DRIVER_OVERRUN the client's `overrun`; with DRIVER_LOG the library's log is on standard error.
 """
@@ -284,6 +284,19 @@ def light(count: int) -> None:
             holder, _ = clients.pop(nth)
             holder.__exit__(None, None, None)
 
+    def storm(seconds: float) -> None:
+        end = time.monotonic() + seconds
+
+        def some(nth: int) -> None:
+            while time.monotonic() < end:
+                with client.lease(f"{name}-storm-{nth}", ttl=ttl, wait=60.0):
+                    pass
+        threads = [threading.Thread(target=some, args=(nth,)) for nth in range(16)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+
     say(0, now(), "ready")
     sys.stdin.readline()
     if count <= 100:
@@ -294,6 +307,9 @@ def light(count: int) -> None:
         if line.startswith("give "):
             give(int(line.split()[1]))
             say(0, now(), f"gave-{line.split()[1]}")
+        elif line.startswith("storm "):
+            storm(float(line.split()[1]))
+            say(0, now(), "stormed")
         elif line.startswith("look"):
             at = now()
             say(0, at, f"holds-{sum(lease.held() and not lease.stopping.is_set() for _, lease in clients.values())}")

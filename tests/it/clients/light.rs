@@ -23,6 +23,7 @@ judged! {
     one_that_is_refused_disturbs_no_other
     a_node_that_knows_no_renewals_of_many_is_asked_for_each
     a_renewal_that_hangs_moves_no_deadline_and_keeps_no_other_call
+    a_job_is_kept_while_many_others_are_taken_and_given_back
 }
 
 /// All of them, or the one that is named in the environment.
@@ -46,12 +47,15 @@ enum Mode {
     Odd,
     /// It reads them, and never answers.
     Hangs,
+    /// Its leases are of jobs, and it is far away: an answer takes 50 ms, and as long as the program is ready to wait for an order to stop.
+    Jobs,
 }
 
 #[derive(Default)]
 struct Heard {
     mode: Option<Mode>,
     ttl_ms: HashMap<String, u64>,
+    granted: usize,
     /// How often each lease was renewed; calls for one, for several, and the most leases in one.
     renewed: HashMap<String, usize>,
     alone: usize,
@@ -112,6 +116,11 @@ fn serve(client: &TcpStream, heard: &Mutex<Heard>) -> Option<()> {
         reader.read_exact(&mut body).ok()?;
         let path = first.split(' ').nth(1)?.to_owned();
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+        if locked(heard).mode == Some(Mode::Jobs) {
+            let asks = !path.starts_with("/api/v1/leases/") || path.ends_with("/renew");
+            let waits = body["wait_ms"].as_u64().filter(|_| asks).unwrap_or(0);
+            std::thread::sleep(Duration::from_millis(50 + waits));
+        }
         let Some((status, said)) = answer(&path, &body, heard) else {
             // Nothing is ever said here any more; the connection stays.
             return reader.read_to_end(&mut Vec::new()).map(drop).ok();
@@ -138,10 +147,12 @@ fn answer(path: &str, body: &Value, heard: &Mutex<Heard>) -> Option<(u16, Value)
         ["leases", name] => {
             let ttl = body["ttl_ms"].as_u64()?;
             heard.ttl_ms.insert((*name).to_owned(), ttl);
-            let (token, secret) = (heard.ttl_ms.len(), format!("s-{name}"));
+            heard.granted += 1;
+            let (token, secret) = (heard.granted, format!("s-{name}"));
+            let run = (mode == Mode::Jobs).then(|| format!("run-{name}"));
             Some((
                 200,
-                json!({ "name": name, "token": token, "secret": secret, "run": null, "ttl_ms": ttl,
+                json!({ "name": name, "token": token, "secret": secret, "run": run, "ttl_ms": ttl,
                     "expires_in_ms": ttl, "renew_every_ms": ttl / 3 }),
             ))
         }
@@ -398,6 +409,21 @@ async fn a_renewal_that_hangs_moves_no_deadline_and_keeps_no_other_call() {
             in_time(over > length / 2.0, || format!("{language:?}: {nth} was over after {over} s"));
         }
         assert_eq!(holder.holds(), "holds-0", "{language:?}");
+        holder.driver.close();
+    }
+}
+
+async fn a_job_is_kept_while_many_others_are_taken_and_given_back() {
+    let ground = Ground::new("sqlite:soloist.db", "");
+    for language in languages() {
+        let fake = Fake::start(Mode::Jobs);
+        let mut holder = Holder::takes(&ground, language, &fake, 1);
+        // Three times as long as it lasts.
+        holder.told("storm 6", "stormed");
+        let word = holder.holds();
+        in_time(word == "holds-1", || format!("{language:?}: {word}"));
+        let lost = holder.when("lost-");
+        in_time(lost.is_empty(), || format!("{language:?}: {lost:?}"));
         holder.driver.close();
     }
 }

@@ -178,10 +178,16 @@ public final class Driver {
         for (Thread thread : threads) thread.join();
     }
 
-    private static Lease one(Soloist client, String name, int nth, boolean few) {
+    private static Options patient() {
         Options options = new Options();
-        options.ttl = Duration.ofSeconds(Long.parseLong(System.getenv("DRIVER_TTL")) * (1 + nth % 2));
+        options.ttl = Duration.ofSeconds(Long.parseLong(System.getenv("DRIVER_TTL")));
         options.patience = Duration.ofSeconds(60);
+        return options;
+    }
+
+    private static Lease one(Soloist client, String name, int nth, boolean few) {
+        Options options = patient();
+        options.ttl = options.ttl.multipliedBy(1 + nth % 2);
         options.onOverrun = hold -> say(hold.token(), now(), "overrun-" + nth);
         Lease lease = client.lease(name + "-" + nth, options);
         if (few) say(lease.token(), now(), "took-" + nth);
@@ -214,6 +220,13 @@ public final class Driver {
         for (String line; (line = input.readLine()) != null; ) {
             String at = now();
             if (line.equals("look")) say(0, at, "holds-" + MANY.values().stream().filter(lease -> !lease.stopping()).count());
+            if (line.startsWith("storm ")) {
+                long end = System.nanoTime() + Long.parseLong(line.substring(6)) * 1_000_000_000L;
+                each(java.util.stream.IntStream.range(0, 16).boxed().toList(), nth -> {
+                    while (System.nanoTime() < end) client.lease(name + "-storm-" + nth, patient()).close();
+                });
+                say(0, now(), "stormed");
+            }
             if (!line.startsWith("give ")) continue;
             int nth = Integer.parseInt(line.substring(5));
             MANY.remove(nth).close();
