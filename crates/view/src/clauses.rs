@@ -327,10 +327,7 @@ impl Scene<'_> {
     /// The tick that is to run next.
     pub(super) fn upcoming(&self) -> Option<Tick> {
         let law = &self.job.schedule.as_ref()?.law;
-        match &self.record.clock {
-            Some(clock) => next_tick(clock, law),
-            None => law.ticks.after(self.now),
-        }
+        next_tick(self.record, law, self.now)
     }
 
     fn waits(&self) -> Clause {

@@ -119,11 +119,7 @@ fn next(
         return (format!("waits for its turn in {rotation}"), None);
     }
     if let (State::Scheduled | State::Late, Some(scheduled)) = (state, &job.schedule) {
-        let law = &scheduled.law;
-        let tick = match &record.clock {
-            Some(clock) => next_tick(clock, law),
-            None => law.ticks.after(view.now),
-        };
+        let tick = next_tick(record, &scheduled.law, view.now);
         let said = match (&tick, state) {
             (None, _) => "no tick comes any more",
             (_, State::Late) => "late",

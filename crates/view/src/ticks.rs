@@ -165,10 +165,7 @@ impl ScheduleView {
     #[must_use]
     pub fn of(scheduled: &Scheduled, record: &JobRecord, now: StoreTime, lang: Language) -> Self {
         let clock = record.clock.as_deref();
-        let next = match clock {
-            Some(clock) => next_tick(clock, &scheduled.law),
-            None => scheduled.law.ticks.after(now),
-        };
+        let next = next_tick(record, &scheduled.law, now);
         let open = clock.and_then(Clock::open).map(entry_of);
         let last = open.or_else(|| clock.and_then(|clock| clock.recent.last()).cloned());
         Self {

@@ -392,21 +392,21 @@ pub enum Upcoming {
 /// What `schedule` brings next for a job without a lease.
 #[must_use]
 pub fn upcoming(record: &JobRecord, schedule: &Schedule, now: StoreTime) -> Upcoming {
-    let Some(clock) = &record.clock else {
-        return schedule.ticks.after(now).map_or(Upcoming::Never, |tick| Upcoming::At(tick.starts));
-    };
-    if clock.is_ahead(now) {
+    let clock = record.clock.as_deref();
+    if clock.is_some_and(|clock| clock.is_ahead(now)) {
         return Upcoming::Barred;
     }
-    if let Some(Open { phase: Phase::Again { at, lost, .. }, .. }) = clock.open() {
+    if let Some(Open { phase: Phase::Again { at, lost, .. }, .. }) = clock.and_then(Clock::open) {
         return if *lost { Upcoming::At(*at) } else { Upcoming::Retry(*at) };
     }
-    next_tick(clock, schedule).map_or(Upcoming::Never, |tick| Upcoming::At(tick.starts))
+    next_tick(record, schedule, now).map_or(Upcoming::Never, |tick| Upcoming::At(tick.starts))
 }
 
 /// The tick of the schedule that is to run next: one that waits, or the first that is to come.
 #[must_use]
-pub fn next_tick(clock: &Clock, schedule: &Schedule) -> Option<Tick> {
+pub fn next_tick(record: &JobRecord, schedule: &Schedule, now: StoreTime) -> Option<Tick> {
+    // One that the store does not know yet.
+    let Some(clock) = &record.clock else { return schedule.ticks.after(now) };
     let free = |one: &&Pending| !one.behind || clock.open().is_none();
     let waits = clock.pending.iter().find(free).map(|one| one.tick.clone());
     waits.or_else(|| schedule.ticks.after(clock.accounted))
