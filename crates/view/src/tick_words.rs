@@ -102,5 +102,6 @@ mod tests {
         );
         assert_eq!(told("a@2026-11-27T02:30:00Z"), "2026-11-27 02:30 +00:00");
         assert_eq!(told("a@hand:01ARZ"), "by hand");
+        assert_eq!(told("a@hand:01M8HMQTHTBQJKXWNEEZK23S14"), "by hand", "letters of a time in it");
     }
 }

@@ -55,7 +55,7 @@ impl TickName {
     /// The instant in the name, as RFC 3339 with seconds; `None`: it has none.
     #[must_use]
     pub fn time(&self) -> Option<String> {
-        let (_, rest) = self.0.split_once('@')?;
+        let (_, rest) = self.0.split_once('@').filter(|_| !self.is_by_hand())?;
         let time = rest.split('[').next()?;
         let hour = time.find('T')?;
         let offset = time[hour..].find(['+', '-', 'Z']).map(|at| hour + at)?;
