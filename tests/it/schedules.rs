@@ -11,7 +11,9 @@ use crate::support::api::Api;
 use crate::support::machine::{in_time, judged};
 use crate::support::node::{Ground, Node};
 use crate::support::redis::RedisServer;
-use crate::support::wait::{PATIENCE, until, until_async, within};
+use crate::support::wait::{until, until_async};
+
+mod faults;
 
 judged! {
     every_tick_runs_once_over_two_nodes_and_is_told
@@ -21,8 +23,6 @@ judged! {
     what_was_due_while_no_node_lived_is_made_up_for_as_the_file_says
     an_overlap_is_skipped_or_waits_or_replaces
     a_run_by_hand_gets_its_parameters_and_waits_for_nobody_to_want_the_job
-    whatever_fails_on_redis_no_tick_runs_twice_and_each_is_told
-    whatever_fails_on_sqlite_no_tick_runs_twice_and_each_is_told
 }
 
 /// Each line: `TICK ATTEMPT`, and what the script adds.
@@ -260,158 +260,6 @@ async fn a_run_by_hand_gets_its_parameters_and_waits_for_nobody_to_want_the_job(
     let (status, why) = ask(&stage.li, held).await.expect_err("held");
     assert!(status == StatusCode::CONFLICT && why.contains("held by li"), "{status} {why}");
     assert_eq!(stage.acts().len(), 2, "{:?}", stage.acts());
-}
-
-async fn whatever_fails_on_redis_no_tick_runs_twice_and_each_is_told() {
-    let redis = RedisServer::start(&["--appendonly", "yes", "--appendfsync", "always"]);
-    faults(&redis.url(), Some(&redis)).await;
-}
-
-async fn whatever_fails_on_sqlite_no_tick_runs_twice_and_each_is_told() {
-    faults("sqlite:soloist.db", None).await;
-}
-
-/// The six jobs: name, keys, what the script does after it has begun.
-const JOBS: [(&str, &str, &str); 6] = [
-    ("plain", "every = \"1s\"", "sleep 0.3"),
-    ("spent", "every = \"2s\"\non_loss = \"spent\"", "sleep 1"),
-    ("all", "every = \"1s\"\nmissed = \"all\"\nmissed_window = \"1m\"", "sleep 0.2"),
-    ("skip", "every = \"1s\"\nmissed = \"skip\"\noverlap = \"queue\"", "sleep 1.3"),
-    ("replace", "every = \"2s\"\noverlap = \"replace\"\nstop_grace = \"500ms\"", "sleep 3"),
-    (
-        "retry",
-        "every = \"2s\"\nretries = 3\nbackoff = { first = \"100ms\", max = \"1s\" }",
-        "[ $(($$ % 3)) != 0 ]",
-    ),
-];
-
-/// How many faults; `SOLOIST_TEST_FAULTS` says another number.
-fn how_many() -> u64 {
-    let told = std::env::var_os("SOLOIST_TEST_FAULTS");
-    told.and_then(|text| text.to_str()?.parse().ok()).unwrap_or(12)
-}
-
-/// Kills, stops and starts nodes, their guards and the store, as a seed says; then holds what ran against what is told.
-async fn faults(url: &str, redis: Option<&RedisServer>) {
-    let seed: u64 = rand::random();
-    println!("seed {seed}");
-    let mut dice = <rand::rngs::StdRng as rand::SeedableRng>::seed_from_u64(seed);
-    let mut text = String::new();
-    for (name, keys, _) in JOBS {
-        text += &format!(
-            "[[job]]\nname = \"{name}\"\ncommand = [\"bash\", \"{name}.sh\"]\nlease_ttl = \"2s\"\n{keys}\n"
-        );
-    }
-    let ground = Ground::new(url, &text);
-    for (name, _, rest) in JOBS {
-        // The kernel says whether two are at work at once.
-        let script = format!(
-            "exec 9>{name}.lock\nflock -n 9 || echo OVERLAP >> {name}.acts\necho \"$SOLOIST_TICK $SOLOIST_ATTEMPT\" >> {name}.acts\n{rest}\n"
-        );
-        std::fs::write(ground.path(&format!("{name}.sh")), script).expect("a script");
-    }
-    let names = ["node-a", "node-b", "node-c"];
-    let mut nodes: Vec<Option<Node>> = names.map(|name| Some(ground.start(name))).into();
-    ground.add_user("li", "operator");
-    for (name, ..) in JOBS {
-        ground.must(&["on", name, "--user", "li"]);
-    }
-    let mut pick = |sides: u32| rand::RngExt::random_range(&mut dice, 0..sides);
-    let pause = |ms: u32| std::thread::sleep(std::time::Duration::from_millis(ms.into()));
-    for _ in 0..how_many() {
-        let at = pick(3) as usize;
-        match (pick(6), &mut nodes[at]) {
-            (_, empty @ None) => *empty = Some(ground.start(names[at])),
-            (0 | 1, Some(node)) => {
-                node.kill();
-                nodes[at] = None;
-            }
-            (2, Some(node)) => {
-                node.signal(Signal::SIGSTOP);
-                pause(500 + pick(4_000));
-                if let Some(node) = &nodes[at] {
-                    node.signal(Signal::SIGCONT);
-                }
-            }
-            (3, Some(node)) => {
-                node.terminate();
-                nodes[at] = None;
-            }
-            (4, _) => {
-                if let Some(redis) = redis {
-                    redis.pause();
-                    pause(200 + pick(3_000));
-                    redis.resume();
-                }
-            }
-            _ => {
-                let job = JOBS[pick(6) as usize].0;
-                let state = if pick(2) == 0 { "off" } else { "on" };
-                drop(ground.run(&[state, job, "--user", "li"]));
-            }
-        }
-        pause(200 + pick(1_500));
-    }
-    for (at, node) in nodes.iter_mut().enumerate() {
-        node.get_or_insert_with(|| ground.start(names[at]));
-    }
-    for (name, ..) in JOBS {
-        until("it is switched off", || {
-            ground.run(&["off", name, "--user", "li"]).status.success().then_some(())
-        });
-    }
-    for (name, keys, _) in JOBS {
-        let acts =
-            std::fs::read_to_string(ground.path(&format!("{name}.acts"))).unwrap_or_default();
-        assert!(!acts.contains("OVERLAP"), "{name}: two at once, seed {seed}: {acts}");
-        let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
-        for act in acts.lines() {
-            *seen.entry(act).or_default() += 1;
-            if keys.contains("spent") {
-                assert!(
-                    act.ends_with(" 1") || !acts.contains(&act.replace(" 2", " 1")),
-                    "seed {seed}: {act} of {acts}"
-                );
-            }
-        }
-        assert!(seen.values().all(|count| *count == 1), "{name}: twice, seed {seed}: {acts}");
-        // An entry is written within 5 s.
-        let mut wrong = String::new();
-        let told = within(PATIENCE, || {
-            let output = ground.run(&["ticks", name, "--limit", "500", "--json"]);
-            let list: Value = serde_json::from_slice(&output.stdout).ok()?;
-            let checked = check_told(keys, list["ticks"].as_array()?, &acts);
-            checked.map_err(|why| wrong = format!("{why}: {list:#}")).ok()
-        });
-        assert!(told.is_some(), "{name}, seed {seed}: {wrong}");
-    }
-}
-
-/// Every instant between the first and the last has one entry, and what ran has an entry of its own.
-fn check_told(keys: &str, told: &[Value], acts: &str) -> Result<(), String> {
-    let step = if keys.contains("every = \"1s\"") { 1 } else { 2 };
-    let due = |text: &str| {
-        let (_, at) = text.split_once('@').expect("a name");
-        at.parse::<jiff::Timestamp>().expect("an instant").as_second()
-    };
-    let mut all: Vec<i64> = Vec::new();
-    for tick in told {
-        if tick["outcome"] == "running" {
-            return Err(format!("{} is open", tick["tick"]));
-        }
-        let first = due(tick["tick"].as_str().expect("a name"));
-        let count = tick["count"].as_i64().expect("a number");
-        all.extend((0..count).map(|nth| first + nth * step));
-    }
-    all.sort_unstable();
-    if let Some(two) = all.windows(2).find(|two| two[1] - two[0] != step) {
-        return Err(format!("a gap or a double at {}", two[0]));
-    }
-    let untold = acts.lines().find(|act| {
-        let tick = act.split(' ').next().unwrap_or_default();
-        !told.iter().any(|entry| entry["tick"] == tick && entry["attempt"] != 0)
-    });
-    untold.map_or(Ok(()), |act| Err(format!("{act} ran and is not told")))
 }
 
 /// What `soloist check` says of one job with these keys.

@@ -1,11 +1,13 @@
 //! Random faults over all libraries at once, from a seed: nodes killed and paused, ways cut, the store away, the watcher killed, its socket
-//! removed, clients paused and killed, with a life line and without one. Whatever happens, no two work at one time, and afterwards somebody
+//! removed, clients paused and killed, their clocks set, with a life line and without one. Whatever happens, no two work at one time, and afterwards somebody
 //! works.
 //!
 //! `SOLOIST_CLIENT_FAULTS=500` makes so many (12 else), `SOLOIST_CLIENT_SEED=N` repeats a seed, which is printed.
 
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
@@ -17,6 +19,7 @@ use super::proxy::{Proxy, Way};
 use super::witness::Acts;
 use crate::support::node::{Ground, Node};
 use crate::support::redis::RedisServer;
+use crate::support::service::give_a_clock;
 
 const NAME: &str = "ship";
 const SOCKET: &str = "line.sock";
@@ -61,7 +64,12 @@ impl Member {
         let ways = [Proxy::to(&nodes[0].url), Proxy::to(&nodes[1].url)];
         let addresses = [ways[0].url.as_str(), ways[1].url.as_str()];
         let socket = acts.file().with_file_name(if watched { SOCKET } else { "none" });
-        let environment = [("SOLOIST_LIFELINE", socket.to_str().expect("UTF-8"))];
+        let mut with = Command::new("true");
+        give_a_clock(&mut with, &clock_of(language, acts));
+        with.env("SOLOIST_LIFELINE", socket);
+        let set =
+            with.get_envs().filter_map(|(name, value)| Some((name.to_str()?, value?.to_str()?)));
+        let environment: Vec<(&str, &str)> = set.collect();
         let file = acts.file();
         let driver = Driver::start_in(
             (language, "lease"),
@@ -79,6 +87,15 @@ impl Member {
 /// Another one of the same language, with a life line or without.
 fn again(old: &Member, nodes: &[Node; 2], token: &str, acts: &Acts, random: &mut Random) -> Member {
     Member::start(old.driver.language, nodes, token, acts, random.below(3) > 0)
+}
+
+/// The file that sets the clock of all programs of that language, as of one machine.
+fn clock_of(language: Language, acts: &Acts) -> PathBuf {
+    let file = acts.file().with_file_name(format!("clock-{language:?}"));
+    if !file.exists() {
+        std::fs::write(&file, "+0").expect("written");
+    }
+    file
 }
 
 fn watcher(acts: &Acts) -> Option<Pid> {
@@ -112,7 +129,7 @@ fn random_faults_never_let_two_clients_work_at_one_time() {
         let newest = acts.all().pop().map_or(0, |act| act.pid);
         let holder = members.iter().position(|member| member.driver.id() == newest);
         let victim = holder.filter(|_| random.below(2) == 0).unwrap_or_else(|| random.below(3));
-        let (node, which) = (random.below(2), random.below(10));
+        let (node, which) = (random.below(2), random.below(11));
         println!(
             "round {round}: fault {which} at {:?}, watched: {}, node {node}",
             members[victim].driver.language, members[victim].watched
@@ -151,6 +168,12 @@ fn random_faults_never_let_two_clients_work_at_one_time() {
                 redis.pause();
                 random.while_of_it();
                 redis.resume();
+            }
+            10 => {
+                let clock = clock_of(members[victim].driver.language, &acts);
+                let by = ["+0", "+3600", "-3600", "+86400"][random.below(4)];
+                std::fs::write(clock, by).expect("written");
+                random.while_of_it();
             }
             way => {
                 let way =

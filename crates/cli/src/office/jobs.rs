@@ -402,20 +402,14 @@ impl Office {
         match self {
             Self::Store(context) => {
                 let job = context.job(name)?;
-                let word = outcome
-                    .map(|word| {
-                        Outcome::ALL.into_iter().find(|one| one.as_str() == word).ok_or_else(|| {
-                            let all = Outcome::ALL.map(Outcome::as_str).join(", ");
-                            Failure::Usage(format!("--outcome: {word:?} is none of {all}"))
-                        })
-                    })
-                    .transpose()?;
+                let outcome = outcome.map(|word| word.parse::<Outcome>()).transpose();
+                let outcome = outcome.map_err(|why| Failure::Usage(format!("--outcome: {why}")))?;
                 let entries = context.store.ticks(&job.name).await?;
                 let snapshot = context.store.snapshot(std::slice::from_ref(&job.name)).await?;
                 let untouched = || JobRecord::untouched(job.name.clone());
                 let record = snapshot.jobs.into_iter().next().unwrap_or_else(untouched);
                 let all = all_ticks(entries, job.schedule.as_ref(), &record, snapshot.at);
-                Ok(page(&all, limit, None, word))
+                Ok(page(&all, limit, None, outcome))
             }
             Self::Server(server) => {
                 let limit = limit.to_string();

@@ -310,6 +310,16 @@ impl Outcome {
     }
 }
 
+impl std::str::FromStr for Outcome {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|one| one.as_str() == word).ok_or_else(|| {
+            format!("{word:?} is none of {}", Self::ALL.map(Self::as_str).join(", "))
+        })
+    }
+}
+
 /// Why.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "because", rename_all = "snake_case")]

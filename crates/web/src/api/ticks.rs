@@ -5,6 +5,7 @@ use actix_web::web::{self, Bytes};
 use actix_web::{HttpRequest, HttpResponse};
 use serde::{Deserialize, Serialize};
 
+use super::timeline::instant;
 use super::{Answer, answer, clamp, query, read_if_any, read_now, stored};
 use crate::Web;
 use crate::auth::Caller;
@@ -40,16 +41,8 @@ pub async fn next(
     let job = web.job(&caller, &job)?;
     let Coming { count, from } = query(&request)?;
     let scheduled = schedule(&job)?;
-    let from = match from {
-        Some(text) => {
-            // A `+` that was not escaped arrives as a blank.
-            let at = text.replace(' ', "+").parse::<jiff::Timestamp>().map_err(|_| {
-                WebError::bad(format!(
-                    "parameter from: {text:?} is no instant: use RFC 3339, as in 2026-05-04T01:02:03Z"
-                ))
-            })?;
-            StoreTime(at.as_millisecond())
-        }
+    let from = match instant("from", from.as_deref())? {
+        Some(from) => from,
         None => match web.feed.job(&job.name) {
             Some(seen) => seen.store_now(clock::boot()),
             None => StoreTime(jiff::Timestamp::now().as_millisecond()),
@@ -82,14 +75,8 @@ pub async fn list(
 ) -> Answer<TickList> {
     let job = web.job(&caller, &job)?;
     let Page { limit, before, outcome } = query(&request)?;
-    let outcome = outcome
-        .map(|word| {
-            Outcome::ALL.into_iter().find(|one| one.as_str() == word).ok_or_else(|| {
-                let all = Outcome::ALL.map(Outcome::as_str).join(", ");
-                WebError::bad(format!("parameter outcome: {word:?} is none of {all}"))
-            })
-        })
-        .transpose()?;
+    let outcome = outcome.map(|word| word.parse::<Outcome>()).transpose();
+    let outcome = outcome.map_err(|why| WebError::bad(format!("parameter outcome: {why}")))?;
     let before = before.map(|name| TickName(name.replace(' ', "+")));
     let entries = web.store.ticks(&job.name).await?;
     let seen = read_now(&web, &job).await?;

@@ -18,8 +18,10 @@ struct Window {
     to: Option<String>,
 }
 
-fn instant(name: &str, text: Option<&str>) -> Result<Option<StoreTime>, WebError> {
+pub(super) fn instant(name: &str, text: Option<&str>) -> Result<Option<StoreTime>, WebError> {
     text.map(|text| {
+        // A `+` that was not escaped arrives as a blank.
+        let text = text.replace(' ', "+");
         text.parse::<jiff::Timestamp>().map(|at| StoreTime(at.as_millisecond())).map_err(|_| {
             WebError::bad(format!(
                 "parameter {name}: {text:?} is no instant: use RFC 3339, as in 2026-05-04T01:02:03Z"
