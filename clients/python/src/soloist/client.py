@@ -248,7 +248,7 @@ class Hold:
         """Renews a grant that was first asked for at `sent`, unless that was just now; whether it is worth something, as is known before `end`."""
         sure, self._asked = clock() - sent < self._length / 10, -math.inf
         self._trust(sent if sure else clock(), self._length)
-        while not sure and self.held() and clock() < end and not line.over.wait(self._line.pause()):
+        while not sure and self.held() and clock() < end and not line.over.wait(self._line.failed and self._line.pause()):
             sure = bool(self._try(self._renew, self._line, 0.0))
         self._stop_at = self._told_at = math.inf
         self.stopping.clear()  # an order to stop that is still true comes again

@@ -214,7 +214,7 @@ public abstract class Hold {
         hear(grant, sent);
         boolean sure = sent.left() > -length / 10;
         if (!sure) deadline = Instant.in(length > 0 ? length : WAIT); // so long it is worth asking
-        for (int failed = 0; !sure && held() && last.left() > 0 && !way.sleep(way.pause(failed)); failed++) sure = attempt(() -> renew(line, 0));
+        for (int failed = 0; !sure && held() && last.left() > 0 && !way.sleep(failed == 0 ? 0 : way.pause(failed)); failed++) sure = attempt(() -> renew(line, 0));
         if (!sure) return false;
         worker = Thread.currentThread();
         due = Instant.in(polls() ? 0 : every());
