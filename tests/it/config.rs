@@ -381,7 +381,7 @@ fn a_job_of_a_program_needs_no_command_and_no_node_runs_it() {
     assert_eq!(outbound.group.as_deref(), Some("仓库 Warehouse"));
     assert_eq!(outbound.max_runtime, Some(Duration::from_secs(7_200)));
     assert_eq!((labels.max_runtime, labels.max_silence), (None, Some(Duration::from_secs(1))));
-    let told = config.definitions();
+    let told = config.definitions(soloist::domain::time::StoreTime(0));
     assert!(told[&outbound.name].external && !told[&labels.name].external);
     let elsewhere = soloist::config::JobConfig::elsewhere(&outbound.name, &told[&outbound.name]);
     assert!(elsewhere.is_external() && elsewhere.is_elsewhere());
