@@ -96,7 +96,7 @@ pub async fn serve(asked: Config, read: Read) -> anyhow::Result<()> {
         let Swept { job, run, node, processes } = swept;
         tracing::warn!(%job, %run, %node, processes, "killed what was left of a run whose node and guard were killed");
     }
-    config.jobs.iter().for_each(|job| metrics.know(&job.name));
+    know(&metrics, &config);
 
     let feed = Feed::idle();
     feed.own(config.node.clone());
@@ -141,6 +141,7 @@ pub async fn serve(asked: Config, read: Read) -> anyhow::Result<()> {
         turns,
         metrics: Arc::clone(&metrics),
     };
+    let month = tokio::spawn(beat::follow_the_month(current.clone(), offer.clone()));
     let mut reload = Reload {
         read,
         asked,
@@ -204,6 +205,7 @@ pub async fn serve(asked: Config, read: Read) -> anyhow::Result<()> {
     wait_for_the_end(&mode_tx, &mut signals, &mut reload, supervisor).await?;
     greeting.abort();
     settling.abort();
+    month.abort();
     if let Some(watching) = watching {
         watching.abort();
     }
@@ -222,6 +224,16 @@ pub async fn serve(asked: Config, read: Read) -> anyhow::Result<()> {
         tracing::debug!(%error, "the node's record is left to fade");
     }
     Ok(())
+}
+
+/// Counts what may become of jobs from zero.
+fn know(metrics: &Metrics, config: &Config) {
+    for job in &config.jobs {
+        metrics.know(&job.name);
+        if job.schedule.is_some() {
+            metrics.know_ticks(&job.name);
+        }
+    }
 }
 
 /// What this node watches, and the line to its watcher, if the configuration has one.

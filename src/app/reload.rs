@@ -108,7 +108,7 @@ impl Reload {
         say(&self.asked, &taken);
         self.asked = taken.clone();
         let taken = with_real_port(taken, self.port);
-        taken.jobs.iter().for_each(|job| self.metrics.know(&job.name));
+        super::know(&self.metrics, &taken);
         self.offer.send_replace(Arc::new(Offer::of(&taken)));
         let followed = followed(&taken);
         self.current.replace(taken);

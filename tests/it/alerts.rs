@@ -18,24 +18,24 @@ use crate::support::node::Ground;
 use crate::support::redis::RedisServer;
 use crate::support::wait::until_async;
 
-const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+pub(crate) const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 /// One request that came.
 #[derive(Debug, Clone)]
-struct Came {
-    path: String,
+pub(crate) struct Came {
+    pub(crate) path: String,
     query: String,
     id: String,
-    body: Value,
+    pub(crate) body: Value,
 }
 
 /// A receiver; it checks the signature of what comes to `/webhook`.
 #[derive(Clone, Default)]
-struct Receiver {
+pub(crate) struct Receiver {
     came: Arc<Mutex<Vec<Came>>>,
     /// So many requests are answered with 503 yet.
     down: Arc<Mutex<usize>>,
-    url: String,
+    pub(crate) url: String,
 }
 
 fn mac(key: &[u8], text: &str) -> String {
@@ -61,7 +61,11 @@ async fn receive(request: HttpRequest, body: String, me: web::Data<Receiver>) ->
     }
     let id = header(&request, "webhook-id");
     let query = request.query_string().to_owned();
-    let body = serde_json::from_str(&body).expect("JSON");
+    // A heartbeat has none.
+    let body = match request.method() {
+        method if method.as_str() == "GET" => Value::Null,
+        _ => serde_json::from_str(&body).expect("JSON"),
+    };
     me.came.lock().expect("no panic").push(Came { path, query, id, body });
     let mut down = me.down.lock().expect("no panic");
     if *down > 0 {
@@ -72,7 +76,7 @@ async fn receive(request: HttpRequest, body: String, me: web::Data<Receiver>) ->
 }
 
 impl Receiver {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let receiver = Self { url, ..Self::default() };
@@ -85,7 +89,7 @@ impl Receiver {
         receiver
     }
 
-    fn came(&self) -> Vec<Came> {
+    pub(crate) fn came(&self) -> Vec<Came> {
         self.came.lock().expect("no panic").clone()
     }
 

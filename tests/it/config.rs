@@ -127,6 +127,12 @@ fn every_mistake_has_its_line_its_key_and_a_remedy() {
         (&external("max_silence = \"5s\""), "soloist.toml:4: job.outbound.max_silence: goes not with", "lease_ttl"),
         (&external("stop_grace = 1"), "soloist.toml:4: job.outbound.stop_grace: must be a string", "5s"),
         (&job("max_runtime = \"900ms\""), "soloist.toml:4: job.outbound.max_runtime: 900ms is too short", "1s or more"),
+        (&job("every = \"1h\"\nstart_within = \"5m\"\nfinish_within = \"5m\""), "soloist.toml:5: job.outbound.start_within: 300s is not less than finish_within 300s", "shorter"),
+        (&job("every = \"1h\"\nat_least = \"1m\"\nfinish_within = \"9s\""), "soloist.toml:5: job.outbound.at_least: 60s is not less than finish_within 9s", "shorter"),
+        (&job("every = \"1h\"\nat_least = \"1m\"\nmax_runtime = \"60s\""), "soloist.toml:5: job.outbound.at_least: 60s is not less than max_runtime 60s", "shorter"),
+        (&job("every = \"1h\"\nat_least = \"0s\""), "soloist.toml:5: job.outbound.at_least: is zero", "leave it out"),
+        (&job("start_within = \"5m\""), "soloist.toml:4: job.outbound.start_within: counts only beside schedule", "add one of them"),
+        (&job("heartbeat_url = \"hc-ping.com/1\""), "soloist.toml:4: job.outbound.heartbeat_url: is no URL", "as the service shows it"),
         (&job("max_silence = \"0s\""), "soloist.toml:4: job.outbound.max_silence: 0ns is too short", "1s or more"),
         (&job("max_runtime = \"1m\"\nmax_silence = \"60s\""), "soloist.toml:5: job.outbound.max_silence: 60s is not less than max_runtime 60s", "shorter"),
         (&job("group = \" \""), "soloist.toml:4: job.outbound.group: is empty", "leave it out"),
@@ -381,7 +387,7 @@ fn a_job_of_a_program_needs_no_command_and_no_node_runs_it() {
     assert_eq!(outbound.group.as_deref(), Some("仓库 Warehouse"));
     assert_eq!(outbound.max_runtime, Some(Duration::from_secs(7_200)));
     assert_eq!((labels.max_runtime, labels.max_silence), (None, Some(Duration::from_secs(1))));
-    let told = config.definitions();
+    let told = config.definitions(soloist::domain::time::StoreTime(0));
     assert!(told[&outbound.name].external && !told[&labels.name].external);
     let elsewhere = soloist::config::JobConfig::elsewhere(&outbound.name, &told[&outbound.name]);
     assert!(elsewhere.is_external() && elsewhere.is_elsewhere());

@@ -293,7 +293,13 @@ fn user_and_secrets_are_part_of_a_jobs_definition_and_values_are_not() {
     let told = |more: &str| {
         fs::write(ground.path("soloist.toml"), job(more)).expect("ours");
         let examined = examine(Some(&ground.path("soloist.toml")), Overrides::default(), &|_| None);
-        examined.config.unwrap().definitions().into_values().next().unwrap()
+        examined
+            .config
+            .unwrap()
+            .definitions(soloist::domain::time::StoreTime(0))
+            .into_values()
+            .next()
+            .unwrap()
     };
     let plain = told("");
     let user = told(&format!("user = {own:?}"));

@@ -64,6 +64,7 @@ mod store_copy;
 mod support;
 mod takeover;
 mod terminal;
+mod tick_alerts;
 mod turn;
 mod web;
 mod zookeeper;

@@ -6,8 +6,8 @@ use crate::lifecycle::{JOB, Pair};
 use crate::support::node::Node;
 use crate::support::wait::until_async;
 
-/// Every metric but those of rotations.
-const NAMES: [&str; 12] = [
+/// Every metric but those of rotations and of single ticks and successes.
+const NAMES: [&str; 13] = [
     "soloist_dispatch_claims_total",
     "soloist_job_state",
     "soloist_job_wanted_not_running_seconds",
@@ -20,6 +20,7 @@ const NAMES: [&str; 12] = [
     "soloist_live_push_seconds",
     "soloist_live_resyncs_total",
     "soloist_store_call_seconds",
+    "soloist_schedule_lateness_seconds",
 ];
 
 /// From this machine, without a login.

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::support::node::{Ground, Node};
+use crate::support::wait::{until, until_async};
 
 fn text(name: &str) -> String {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
@@ -69,6 +70,10 @@ fn a_node_with_everything(ground: &Ground) -> Node {
     let token = ground.token("li");
     ground.must(&["rotation", "set", "r", "--type", "a", "--user", "li"]);
     let node = ground.start("node-a");
+    ground.must(&["on", "t", "--user", "li"]);
+    until("a tick went well", || {
+        ground.must(&["ticks", "t", "--outcome", "done", "--json"]).contains("done").then_some(())
+    });
     let turn = ground
         .command(&["--server", &node.url, "turn", "--rotation", "r", "--type", "a", "--", "true"])
         .env("SOLOIST_API_TOKEN", token)
@@ -80,10 +85,16 @@ fn a_node_with_everything(ground: &Ground) -> Node {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_metric_and_label_that_is_asked_for_is_said() {
-    let ground = Ground::new("sqlite:soloist.db", "[[job]]\nname = \"o\"\ncommand = [\"true\"]\n");
+    let jobs = "[[job]]\nname = \"o\"\ncommand = [\"true\"]\n[[job]]\nname = \"t\"\ncommand = [\"true\"]\nevery = \"1s\"\n";
+    let ground = Ground::new("sqlite:soloist.db", jobs);
     let node = a_node_with_everything(&ground);
     let url = format!("{}/metrics", node.url);
-    let said = crate::support::http::get(url).await.expect("an answer").text().await.expect("text");
+    let said = until_async("the success is said", async || {
+        let said = crate::support::http::get(url.clone()).await.expect("an answer");
+        let said = said.text().await.expect("text");
+        said.contains("soloist_job_last_success_timestamp_seconds{").then_some(said)
+    })
+    .await;
     let mut asked = BTreeSet::new();
     for (query, purpose) in queries() {
         for (name, labels) in metrics_of(&query) {

@@ -11,13 +11,13 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use reqwest::RequestBuilder;
+use reqwest::{Client, RequestBuilder};
 use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::Sha256;
 use url::{Host, Url};
 
-use soloist_config::Way;
+use soloist_config::{Secret, Way};
 use soloist_remote::http;
 use soloist_view::undelivered::{Trouble, Undelivered};
 
@@ -193,15 +193,27 @@ pub(super) fn is_here(url: &Url) -> bool {
     }
 }
 
-fn post(url: &str) -> Result<RequestBuilder> {
-    let url = Url::parse(url).map_err(other)?;
+/// Calls an address that wants nothing but to be called; `Ok` says what it answered.
+///
+/// # Errors
+/// What was in the way, without the address.
+pub(super) async fn call(url: &Secret) -> Result<String> {
+    let url = Url::parse(url.reveal()).map_err(other)?;
+    ask(client(&url)?.get(url), |_| Ok(())).await
+}
+
+fn client(url: &Url) -> Result<Client> {
     let mut client =
         http::client().timeout(PATIENCE).connect_timeout(PATIENCE).pool_max_idle_per_host(0);
-    if is_here(&url) {
+    if is_here(url) {
         client = client.no_proxy();
     }
-    let client = client.build().map_err(other)?;
-    Ok(client.post(url))
+    client.build().map_err(other)
+}
+
+fn post(url: &str) -> Result<RequestBuilder> {
+    let url = Url::parse(url).map_err(other)?;
+    Ok(client(&url)?.post(url))
 }
 
 fn as_json(url: &str, body: &Value) -> Result<RequestBuilder> {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 use super::channel::{self, Kind, Message, Text};
+use super::heartbeat::{self, Heartbeats};
 use super::sight::{Picture, overdue, page, worded, zone};
 use soloist_config::{Channel, Config, Current};
 use soloist_domain::alert::{Begin, Holds, Mark, On, Rule, Sight, Subject, Watch, When};
@@ -74,6 +75,7 @@ pub struct Alerting {
     failed: BTreeMap<Letter, (u32, Boot)>,
     busy: BTreeSet<String>,
     sending: JoinSet<Delivery>,
+    heartbeats: Heartbeats,
 }
 
 /// The id of a message.
@@ -106,6 +108,7 @@ impl Alerting {
             failed: BTreeMap::new(),
             busy: BTreeSet::new(),
             sending: JoinSet::new(),
+            heartbeats: Heartbeats::default(),
         }
     }
 
@@ -148,11 +151,14 @@ impl Alerting {
         let (own, rules): (Vec<&Rule>, Vec<&Rule>) = config.alerting.rules.iter().partition(is_own);
         self.look_at_store(config, &own);
         // Nobody needs the look at all jobs then. With 1,000 jobs it took more than a third of an idle node's time.
-        if rules.is_empty() {
+        let idle = rules.is_empty();
+        if idle {
             self.watch = Watch::default();
+        }
+        if idle && !heartbeat::any(config) {
             return Ok(());
         }
-        let picture = Picture::take(&self.feed, config);
+        let picture = if idle { None } else { Picture::take(&self.feed, config) };
         if let Some(picture) = &picture {
             self.watch.look(&picture.sight(&self.overdue));
         }
@@ -166,11 +172,15 @@ impl Alerting {
             let has = self.store.keep_sending(&self.node, &self.boot, SEAT).await?;
             self.seat_until = if has { now + SEAT } else { Boot(0) };
             if has && !had {
-                tracing::info!("this node sends the alerts of the cluster");
+                tracing::info!("this node sends the alerts and heartbeats of the cluster");
             }
         }
         if !self.has_seat() {
             self.taken.retain(|letter, _| self.own.iter().any(|own| own.id == letter.incident));
+            return Ok(());
+        }
+        self.heartbeats.beat(config, &self.feed);
+        if idle {
             return Ok(());
         }
         let about_tasks = rules.iter().any(|rule| rule.when == When::OverdueClaims);

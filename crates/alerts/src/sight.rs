@@ -72,6 +72,7 @@ impl Picture {
         let jobs = self.jobs.iter().map(|(job, seen)| JobSight {
             record: &seen.record,
             state: state(&seen.record, &viewpoint(seen, job, &self.nodes, None, now)),
+            schedule: job.schedule.as_ref().map(|scheduled| &scheduled.law),
             progressed: seen.progressed,
             drift: DriftView::of(&job.name, &self.nodes)
                 .iter()
@@ -88,13 +89,13 @@ impl Picture {
     }
 
     /// The job's title, and why it is what it is, for a text that is read at any time.
-    fn about(&self, subject: &Subject, lang: Language) -> (String, Vec<Piece>) {
+    fn about(&self, subject: &Subject, when: When, lang: Language) -> (String, Vec<Piece>) {
         let Some(name) = &subject.job else { return Default::default() };
         let Some((job, seen)) = self.jobs.iter().find(|(job, _)| job.name == *name) else {
             return (name.to_string(), Vec::new());
         };
         let view = JobView::of(seen, job, &self.nodes, None, lang, clock::boot());
-        let why = lasting_why(&view, lang);
+        let why = lasting_why(&view, when, lang);
         (view.title, why)
     }
 }
@@ -109,7 +110,7 @@ pub(super) fn worded(
 ) -> String {
     let (when, subject, since) = incident;
     let (title, why) = match picture {
-        Some(picture) => picture.about(subject, lang),
+        Some(picture) => picture.about(subject, when, lang),
         None => Default::default(),
     };
     text(&sentence(lang, is_begin, when, subject, since, Some(&title), why), zone)

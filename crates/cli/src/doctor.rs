@@ -16,6 +16,7 @@ use soloist_config::{Config, Examination};
 use soloist_domain::containment::Containment;
 use soloist_domain::definition::agreed;
 use soloist_domain::name::JobName;
+use soloist_domain::time::StoreTime;
 use soloist_ops::external::unclaimed;
 use soloist_runner::child::available;
 use soloist_store::accounts::Accounts as _;
@@ -43,6 +44,7 @@ pub(super) async fn doctor(examined: Examination, args: &ListArgs) -> Result<(),
         Ok(config) => {
             findings.extend(commands(config, &examined));
             findings.extend(store(config).await);
+            findings.extend(zone_table(config));
             findings.extend(descriptors(config));
             findings.extend(super::lifeline::of_a_node(config));
         }
@@ -244,7 +246,7 @@ fn definitions(config: &Config, nodes: &[NodeRecord]) -> Finding {
     let mut said = BTreeSet::new();
     let told = nodes.iter().flat_map(|node| node.told.keys());
     let jobs: BTreeSet<&JobName> = told.chain(config.jobs.iter().map(|job| &job.name)).collect();
-    let here = config.definitions();
+    let here = config.definitions(StoreTime(jiff::Timestamp::now().as_millisecond()));
     for job in &jobs {
         let drift = DriftView::of(job, nodes);
         said.extend(drift.iter().map(|drift| drift.sentence(job.as_str())));
@@ -256,9 +258,7 @@ fn definitions(config: &Config, nodes: &[NodeRecord]) -> Finding {
             said.insert(format!("this configuration does not define {job}"));
             continue;
         };
-        let other =
-            |key: &&String| agreed.keys.get(*key).is_some_and(|hash| *hash != own.keys[*key]);
-        let keys: Vec<&str> = own.keys.keys().filter(other).map(String::as_str).collect();
+        let keys = own.differs_from(agreed);
         if !keys.is_empty() {
             said.insert(format!(
                 "this configuration defines {job} otherwise than most nodes: {}",
@@ -274,6 +274,25 @@ fn definitions(config: &Config, nodes: &[NodeRecord]) -> Finding {
         said.into_iter().collect::<Vec<_>>().join("; "),
         "give every node the same soloist.toml, then: kill -HUP its process (systemctl reload)",
     )
+}
+
+/// The version of this machine's table of zones, if a schedule needs one. What it says of them is compared as definitions are.
+fn zone_table(config: &Config) -> Option<Finding> {
+    let scheduled = config.jobs.iter().filter_map(|job| job.schedule.as_ref());
+    let zones: BTreeSet<&str> = scheduled.filter_map(|one| one.plan.zone()).collect();
+    if zones.is_empty() {
+        return None;
+    }
+    let check = "zone table";
+    let zones = zones.into_iter().collect::<Vec<_>>().join(", ");
+    Some(match soloist_schedule::tzdb_version() {
+        Some(version) => Finding::ok(check, format!("tzdata {version}; schedules are in {zones}")),
+        None => Finding::warn(
+            check,
+            format!("the table does not say its version; schedules are in {zones}"),
+            "install the package tzdata of your system, so that rules of zones are kept up to date",
+        ),
+    })
 }
 
 /// What this process may open is what a node started from here could.

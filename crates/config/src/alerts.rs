@@ -13,7 +13,7 @@ use email_address::EmailAddress;
 use url::Url;
 
 use super::document::{Field, Section};
-use super::{Secret, address, closed};
+use super::{JobConfig, Secret, address, closed};
 use soloist_domain::alert::{Rule, When};
 use soloist_domain::name::JobName;
 use soloist_process::parts;
@@ -25,6 +25,10 @@ const TO: &str = "write to = [\"ops\"], names of [channel.NAME]";
 const JOBS: &str = "write jobs = [\"*\"], or names of jobs";
 const KIND: &str =
     "write kind = \"webhook\", \"wecom\", \"dingtalk\", \"feishu\", \"slack\" or \"mail\"";
+const FOR: &str = "write for = \"26h\": after how long without a success it is told";
+/// How the address of a heartbeat is written.
+const HEARTBEAT: &str =
+    "write heartbeat_url = \"https://hc-ping.com/...\", as the service shows it";
 const URL: &str = "write url = \"https://hooks.example.org/...\", as the service shows it";
 const SMTP: &str =
     "write url = \"smtps://USER:PASSWORD@mail.example.org:465\", or smtp:// for STARTTLS";
@@ -206,7 +210,18 @@ fn rule(section: &Section<'_>, channels: &BTreeSet<&str>) -> Option<Rule> {
         }
     };
     let lasting = match section.get("for") {
-        Some(field) => field.duration(),
+        Some(field) => match (field.duration(), when) {
+            (Some(Duration::ZERO), Some(When::NoSuccessFor)) => {
+                field.wrong(format!("is zero, so it would always be on: {FOR}"));
+                None
+            }
+            (lasting, _) => lasting,
+        },
+        // How long is too long depends on the job.
+        None if when == Some(When::NoSuccessFor) => {
+            section.missing("for", FOR);
+            None
+        }
         None => when.map(When::lasting),
     };
     let jobs = match section.get("jobs") {
@@ -237,6 +252,37 @@ fn rule(section: &Section<'_>, channels: &BTreeSet<&str>) -> Option<Rule> {
         }
     };
     Some(Rule { name: String::new(), when: when?, lasting: lasting?, jobs: jobs?, to: to? })
+}
+
+/// Warns of rules about ticks that can never tell anything: no job of this file, as far as they are about it, has what they need.
+pub(super) fn warn_of_idle(root: &Section<'_>, rules: &[Rule], jobs: &[JobConfig]) {
+    let Some(field) = root.get("alert") else { return };
+    if field.value.as_array().is_none_or(|all| all.len() != rules.len()) {
+        // Some are wrong, and that is told already.
+        return;
+    }
+    for (rule, section) in rules.iter().zip(field.tables(ALERTS)) {
+        if !rule.when.is_of_ticks() {
+            continue;
+        }
+        let of_it = jobs.iter().filter(|job| rule.is_of_job(&job.name));
+        let mut schedules = of_it.filter_map(|job| job.schedule.as_ref());
+        let (key, is_idle) = match rule.when {
+            When::NotStarted => {
+                ("start_within", !schedules.any(|one| one.law.rules.start_within.is_some()))
+            }
+            When::NotFinished => {
+                ("finish_within", !schedules.any(|one| one.law.rules.finish_within.is_some()))
+            }
+            When::TooQuick => ("at_least", !schedules.any(|one| one.law.rules.at_least.is_some())),
+            _ => ("schedule", schedules.next().is_none()),
+        };
+        if let Some(when) = section.get("when").filter(|_| is_idle) {
+            when.warn(format!(
+                "none of its jobs has {key}, so nobody is ever told: write {key} in [[job]], or remove this alert"
+            ));
+        }
+    }
 }
 
 /// A list with something in it, each once.
@@ -323,23 +369,33 @@ fn url(section: &Section<'_>, remedy: &str, schemes: &[&str]) -> Option<Secret> 
         section.missing("url", remedy);
         return None;
     };
-    let text = field.text(remedy)?;
-    // What is wrong is said without the address: it may hold a key.
+    secret_url(field.text(remedy)?, remedy, schemes).map_err(|why| field.wrong(why)).ok()
+}
+
+/// An address that may hold a key: what is wrong is said without it.
+fn secret_url(text: &str, remedy: &str, schemes: &[&str]) -> Result<Secret, String> {
     match Url::parse(text) {
         Ok(url) if !schemes.contains(&url.scheme()) => {
-            field.wrong(format!("must begin with {}://: {remedy}", schemes.join(":// or ")));
-            None
+            Err(format!("must begin with {}://: {remedy}", schemes.join(":// or ")))
         }
         Ok(url) if url.host_str().is_none_or(str::is_empty) => {
-            field.wrong(format!("names no host: {remedy}"));
-            None
+            Err(format!("names no host: {remedy}"))
         }
-        Ok(_) => Some(Secret::new(text)),
-        Err(error) => {
-            field.wrong(format!("is no URL, {error}: {remedy}"));
-            None
-        }
+        Ok(_) => Ok(Secret::new(text)),
+        Err(error) => Err(format!("is no URL, {error}: {remedy}")),
     }
+}
+
+/// `heartbeat_url`, of a job or of the cluster.
+pub(super) fn heartbeat(text: &str) -> Result<Secret, String> {
+    secret_url(text, HEARTBEAT, &["http", "https"])
+}
+
+/// `heartbeat_url` of a job.
+pub(super) fn heartbeat_of(section: &Section<'_>) -> Option<Option<Secret>> {
+    let Some(field) = section.get("heartbeat_url") else { return Some(None) };
+    let text = field.text(HEARTBEAT)?;
+    heartbeat(text).map(Some).map_err(|why| field.wrong(why)).ok()
 }
 
 /// `secret`, or the content of `secret_file`. `Some(None)`: neither is given.
@@ -462,6 +518,25 @@ mod tests {
             (alert("to = [\"ops\"]\nfor = \"soon\""), "alert[1].for", "not a duration"),
             (alert("to = [\"ops\"]\njobs = []"), "alert[1].jobs", "is empty"),
             (
+                format!("[[alert]]\nwhen = \"no_success_for\"\nto = [\"ops\"]\n{OPS}"),
+                "alert[1].for",
+                "write for = \"26h\"",
+            ),
+            (
+                format!(
+                    "[[alert]]\nwhen = \"no_success_for\"\nfor = \"0s\"\nto = [\"ops\"]\n{OPS}"
+                ),
+                "alert[1].for",
+                "always be on",
+            ),
+            ("heartbeat_url = \"sesame\"".to_owned(), "heartbeat_url", "is no URL"),
+            (
+                "[[job]]\nname = \"a\"\ncommand = [\"true\"]\nheartbeat_url = \"ftp://sesame/\""
+                    .to_owned(),
+                "job.a.heartbeat_url",
+                "must begin with http",
+            ),
+            (
                 format!("[[alert]]\nwhen = \"rain\"\nto = [\"ops\"]\n{OPS}"),
                 "alert[1].when",
                 "use one of",
@@ -509,6 +584,36 @@ mod tests {
             assert!(all.contains(key) && all.contains(said), "{text}\n{all}");
             assert!(!all.contains("sesame"), "{all}");
         }
+    }
+
+    #[test]
+    fn a_rule_about_ticks_that_no_job_can_have_is_warned_of_where_it_stands() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("soloist.toml");
+        let warned = |when: &str, keys: &str| {
+            let job = format!("[[job]]\nname = \"a\"\ncommand = [\"true\"]\n{keys}\n");
+            let text = format!("[[alert]]\nwhen = \"{when}\"\nto = [\"ops\"]\n{OPS}{job}");
+            std::fs::write(&file, text).unwrap();
+            let warnings = examine(Some(&file), Overrides::default(), &|_| None).warnings.0;
+            let all = warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+            all.contains(":2: alert[1].when: none of its jobs has ").then_some(all)
+        };
+        for (when, keys, key) in [
+            ("not_started", "every = \"1h\"", "start_within"),
+            ("not_finished", "every = \"1h\"\nstart_within = \"1m\"", "finish_within"),
+            ("too_quick", "every = \"1h\"", "at_least"),
+            ("missed_tick", "", "schedule"),
+            ("tick_lost", "", "schedule"),
+        ] {
+            assert!(warned(when, keys).is_some_and(|all| all.contains(key)), "{when}");
+            let more = if key == "schedule" {
+                "every = \"1h\""
+            } else {
+                &format!("{keys}\n{key} = \"2m\"")
+            };
+            assert_eq!(warned(when, more), None, "{when}");
+        }
+        assert_eq!(warned("given_up", ""), None);
     }
 
     #[test]

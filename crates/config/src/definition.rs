@@ -6,23 +6,23 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::{Config, JobConfig, Repeat, Runner, Title, address};
+use super::{Config, JobConfig, Repeat, Runner, Secret, Title, address};
 use soloist_domain::backoff::Backoff;
-use soloist_domain::definition::{Definition, Definitions};
+use soloist_domain::definition::{Definition, Definitions, ZONE_TABLE};
 use soloist_domain::lease::Timing;
 use soloist_domain::name::JobName;
-use soloist_domain::time::millis;
+use soloist_domain::time::{StoreTime, millis};
 
 /// What a lease is taken for of which its node tells an impossible length.
 const LEASE: Duration = Duration::from_secs(5);
 
 impl Config {
-    /// Every job as this node tells it.
+    /// Every job as this node tells it at `now`, which only says of which month it is.
     #[must_use]
-    pub fn definitions(&self) -> Definitions {
+    pub fn definitions(&self, now: StoreTime) -> Definitions {
         let base = self.file.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
         let base = address::absolute(base, Path::new("."));
-        self.jobs.iter().map(|job| (job.name.clone(), job.definition(&base))).collect()
+        self.jobs.iter().map(|job| (job.name.clone(), job.definition(&base, now))).collect()
     }
 }
 
@@ -30,7 +30,7 @@ impl JobConfig {
     /// As this node tells it. A directory under `base`, the one of the file, is told relative to it: the same file may
     /// lie elsewhere on another machine.
     #[must_use]
-    pub fn definition(&self, base: &Path) -> Definition {
+    pub fn definition(&self, base: &Path, now: StoreTime) -> Definition {
         // Taken apart, so that a new key cannot be forgotten here.
         let Self {
             name,
@@ -57,6 +57,7 @@ impl JobConfig {
             user,
             secrets,
             rotation,
+            heartbeat_url,
         } = self;
         let Backoff { first, max, give_up_after, min_uptime } = backoff;
         let sorted = |names: &[String]| {
@@ -69,13 +70,10 @@ impl JobConfig {
             .map(|(name, file)| (name, file.strip_prefix(base).unwrap_or(file).to_string_lossy()))
             .collect();
         let scheduled = schedule.as_ref().map_or(Value::Null, |scheduled| {
-            let limits = (scheduled.start_within, scheduled.finish_within, scheduled.at_least);
-            let limits = [limits.0, limits.1, limits.2].map(|limit| limit.map(millis));
             json!([
                 scheduled.law.text,
                 format!("{:?}", scheduled.law.rules),
                 format!("{:?}", scheduled.params),
-                limits,
             ])
         });
         let keys = [
@@ -107,14 +105,20 @@ impl JobConfig {
             // Where they are; a value is read when a run starts and is never told.
             ("secrets", json!(secrets)),
             ("rotation", json!(rotation.as_ref().map(ToString::to_string))),
+            ("heartbeat_url", json!(heartbeat_url.as_ref().map(Secret::reveal))),
         ];
         let hash = |key: &str, value: &Value| short_hash(&[name.as_str(), key, &value.to_string()]);
         let hashes = keys.each_ref().map(|(key, value)| hash(key, value));
         let names_of_env = hash("env", &json!(env.keys().collect::<Vec<_>>()));
+        let has_heartbeat = hash("heartbeat_url", &json!(heartbeat_url.is_some()));
         let shown: Vec<&str> = keys
             .iter()
             .zip(&hashes)
-            .map(|((key, _), hash)| if *key == "env" { &names_of_env } else { hash }.as_str())
+            .map(|((key, _), hash)| match *key {
+                "env" => &names_of_env,
+                "heartbeat_url" => &has_heartbeat,
+                _ => hash.as_str(),
+            })
             .collect();
         Definition {
             title_en: title.en.clone(),
@@ -130,8 +134,23 @@ impl JobConfig {
             viewers: viewers.clone(),
             rotation: rotation.clone(),
             hash: short_hash(&shown),
-            keys: keys.iter().map(|(key, _)| (*key).to_owned()).zip(hashes).collect(),
+            keys: keys
+                .iter()
+                .map(|(key, _)| (*key).to_owned())
+                .zip(hashes)
+                .chain(self.zone_table(now).map(|told| (ZONE_TABLE.to_owned(), told)))
+                .collect(),
         }
+    }
+
+    /// What this machine's table says of the zone of its schedule, from the month of `now` on for 400 days: nodes tell the same if their
+    /// tables give the same times there, whatever the versions are.
+    fn zone_table(&self, now: StoreTime) -> Option<String> {
+        let scheduled = self.schedule.as_ref()?;
+        let month = month(now);
+        let changes = scheduled.plan.zone_changes(month, 400);
+        let name = jiff::Timestamp::from_millisecond(month.0).ok()?.strftime("%Y-%m").to_string();
+        (!changes.is_empty()).then(|| format!("{name}:{changes}"))
     }
 
     /// A job that only other nodes define, as they tell it: to be shown, switched and moved, never to be run here.
@@ -168,6 +187,7 @@ impl JobConfig {
             user: None,
             secrets: std::collections::BTreeMap::new(),
             rotation: told.rotation.clone(),
+            heartbeat_url: None,
         }
     }
 
@@ -176,6 +196,14 @@ impl JobConfig {
     pub fn is_elsewhere(&self) -> bool {
         self.elsewhere
     }
+}
+
+/// When the month of `at` began, in UTC.
+fn month(at: StoreTime) -> StoreTime {
+    let at = jiff::Timestamp::from_millisecond(at.0).unwrap_or_default();
+    let day = at.to_zoned(jiff::tz::TimeZone::UTC).first_of_month();
+    let begin = day.and_then(|day| day.start_of_day());
+    StoreTime(begin.map_or(0, |begin| begin.timestamp().as_millisecond()))
 }
 
 /// A short hash of texts; no two lists of texts have one.
@@ -215,6 +243,9 @@ mod tests {
     use super::*;
     use crate::{Overrides, examine};
 
+    /// In the middle of November 2026.
+    const NOW: StoreTime = StoreTime(1_795_000_000_000);
+
     fn read(dir: &Path, job: &str) -> Config {
         let file = dir.join("soloist.toml");
         let text = format!("[[job]]\nname = \"outbound\"\n{job}");
@@ -223,7 +254,7 @@ mod tests {
     }
 
     fn told(dir: &Path, job: &str) -> Definition {
-        read(dir, job).definitions().into_values().next().unwrap()
+        read(dir, job).definitions(NOW).into_values().next().unwrap()
     }
 
     #[test]
@@ -249,11 +280,44 @@ mod tests {
     }
 
     #[test]
+    fn the_zone_table_is_told_of_jobs_with_a_zone_the_same_all_month() {
+        let dir = tempfile::tempdir().unwrap();
+        let cron = "command = [\"true\"]\nschedule = \"30 2 * * *\"\nzone = \"Europe/Berlin\"\n";
+        let table = |job: &str, now: i64| {
+            let definitions = read(dir.path(), job).definitions(StoreTime(now));
+            definitions.into_values().next().unwrap().keys.get(ZONE_TABLE).cloned()
+        };
+        let told = table(cron, NOW.0).unwrap();
+        assert!(told.starts_with("2026-11:") && told.len() > 12, "{told}");
+        let day = 86_400_000;
+        assert_eq!(table(cron, NOW.0 + 5 * day), Some(told.clone()));
+        assert!(table(cron, NOW.0 + 20 * day).unwrap().starts_with("2026-12:"));
+        let other = table(&cron.replace("Berlin", "London"), NOW.0).unwrap();
+        assert!(other != told && other.starts_with("2026-11:"));
+        assert_eq!(table("command = [\"true\"]\nevery = \"1h\"\n", NOW.0), None);
+        assert_eq!(table("command = [\"true\"]\n", NOW.0), None);
+    }
+
+    #[test]
+    fn a_heartbeat_is_told_and_its_address_shown_to_nobody() {
+        let dir = tempfile::tempdir().unwrap();
+        let job = |key: &str| {
+            let url = format!("heartbeat_url = \"https://hc.example.org/{key}\"\n");
+            told(dir.path(), &format!("command = [\"true\"]\n{url}"))
+        };
+        let (left, right) = (job("one"), job("two"));
+        assert_ne!(left.keys["heartbeat_url"], right.keys["heartbeat_url"]);
+        assert_eq!(left.hash, right.hash);
+        assert_ne!(left.hash, told(dir.path(), "command = [\"true\"]\n").hash);
+        assert!(!serde_json::to_string(&left).unwrap().contains("example.org"));
+    }
+
+    #[test]
     fn a_job_that_others_define_can_be_shown_and_not_be_run() {
         let dir = tempfile::tempdir().unwrap();
         let text = "command = [\"true\"]\nlease_ttl = \"9s\"\noperators = [\"li\"]\ntitle = { en = \"Out\", zh = \"出库\" }\n";
         let config = read(dir.path(), text);
-        let told = config.definitions().into_values().next().unwrap();
+        let told = config.definitions(NOW).into_values().next().unwrap();
         let job = JobConfig::elsewhere(&config.jobs[0].name, &told);
         assert!(job.is_elsewhere() && !config.jobs[0].is_elsewhere());
         assert_eq!((job.title, job.timing), (config.jobs[0].title.clone(), config.jobs[0].timing));

@@ -7,6 +7,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::alerts;
 use super::document::{Field, Section};
 use super::limits;
 use super::schedule;
@@ -15,7 +16,7 @@ use soloist_domain::backoff::Backoff;
 use soloist_domain::lease::Timing;
 use soloist_domain::name::{JobName, NodeName, RotationName, UserName};
 
-const KEYS: [&str; 21] = [
+const KEYS: [&str; 22] = [
     "name",
     "title",
     "command",
@@ -37,6 +38,7 @@ const KEYS: [&str; 21] = [
     "runner",
     "max_runtime",
     "max_silence",
+    "heartbeat_url",
 ];
 const COMMAND: &str =
     r#"write command = ["sh", "ship.sh"], a program and its arguments; there is no shell"#;
@@ -169,10 +171,17 @@ fn common(
     let stop_grace = duration(section, "stop_grace", Duration::from_secs(2));
     let repeat = repeat(section);
     let backoff = backoff(section);
-    let beside = schedule::Beside { name: name.as_ref(), zone: around.zone, timing, backoff };
+    let max_runtime = limits::max_runtime(section);
+    let beside = schedule::Beside {
+        name: name.as_ref(),
+        zone: around.zone,
+        timing,
+        backoff,
+        max_runtime: max_runtime.flatten(),
+    };
     let schedule = schedule::read(section, &beside);
     let group = limits::group(section);
-    let max_runtime = limits::max_runtime(section);
+    let heartbeat_url = alerts::heartbeat_of(section);
     Some(JobConfig {
         name: name?,
         title: title?,
@@ -197,6 +206,7 @@ fn common(
         user: None,
         secrets: BTreeMap::new(),
         rotation: None,
+        heartbeat_url: heartbeat_url?,
     })
 }
 

@@ -94,6 +94,8 @@ pub struct Config {
     pub oidc: Option<Arc<Oidc>>,
     /// What people are told of, and by which way.
     pub alerting: Arc<Alerting>,
+    /// Called every minute by one node that sees the store.
+    pub heartbeat_url: Option<Secret>,
     /// Jobs, in the order of the file.
     pub jobs: Vec<JobConfig>,
 }
@@ -193,6 +195,8 @@ pub struct JobConfig {
     pub secrets: BTreeMap<String, PathBuf>,
     /// Each run is a turn of this rotation, as the type of the job's own name.
     pub rotation: Option<RotationName>,
+    /// Called after each success.
+    pub heartbeat_url: Option<Secret>,
 }
 
 impl JobConfig {

@@ -66,7 +66,7 @@ pub enum WithoutJobs {
 }
 
 const FILE: &str = "soloist.toml";
-const KEYS: [&str; 28] = [
+const KEYS: [&str; 29] = [
     "no_jobs",
     "store",
     "coordination",
@@ -94,6 +94,7 @@ const KEYS: [&str; 28] = [
     "channel",
     "alert_zone",
     "zone",
+    "heartbeat_url",
     "job",
 ];
 const DEFAULT_STORE: &str = "sqlite:data/soloist.db";
@@ -281,6 +282,11 @@ impl Loader<'_> {
             job.stuck_after = alerting.stuck_after(&job.name);
             job.missing_after = alerting.missing_after(&job.name);
         }
+        alerts::warn_of_idle(&self.root, &alerting.rules, &jobs);
+        let heartbeat_url = match self.given("heartbeat_url", None) {
+            Some(given) => self.checked(&given, alerts::heartbeat).map(Some),
+            None => Some(None),
+        };
         Some(Config {
             file,
             store: store?,
@@ -299,6 +305,7 @@ impl Loader<'_> {
             doors: doors?,
             oidc: oidc?.map(Arc::new),
             alerting,
+            heartbeat_url: heartbeat_url?,
             jobs,
         })
     }

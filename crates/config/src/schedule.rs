@@ -49,18 +49,11 @@ pub struct Scheduled {
     pub law: tick::Schedule,
     /// Its parameters, by name.
     pub params: Vec<Param>,
-    /// `not_started` is told of a tick that has not begun so long after its start.
-    pub start_within: Option<Duration>,
-    /// `not_finished` is told of one that has not ended.
-    pub finish_within: Option<Duration>,
-    /// `too_quick` is told of one that went well in less.
-    pub at_least: Option<Duration>,
 }
 
 impl PartialEq for Scheduled {
     fn eq(&self, other: &Self) -> bool {
-        let limits = |one: &Self| (one.start_within, one.finish_within, one.at_least);
-        self.law == other.law && self.params == other.params && limits(self) == limits(other)
+        self.law == other.law && self.params == other.params
     }
 }
 
@@ -73,6 +66,7 @@ pub(super) struct Beside<'a> {
     pub(super) zone: Option<&'a str>,
     pub(super) timing: Option<Timing>,
     pub(super) backoff: Option<Backoff>,
+    pub(super) max_runtime: Option<Duration>,
 }
 
 /// Reads all of it; `Some(None)`: the job runs continuously.
@@ -101,10 +95,6 @@ pub(super) fn read(section: &Section<'_>, beside: &Beside<'_>) -> Option<Option<
     let plan = plan(section, main, beside);
     let rules = rules(section, beside);
     let params = params::read(section);
-    let positive =
-        |key: &str| section.get(key).map_or(Some(None), |field| length(&field).map(Some));
-    let (start, finish, least) =
-        (positive("start_within"), positive("finish_within"), positive("at_least"));
     let (plan, rules, params) = (Arc::new(plan?), rules?, params?);
     let zone = plan.zone().and_then(|zone| jiff::tz::TimeZone::get(zone).ok());
     let filler =
@@ -119,14 +109,7 @@ pub(super) fn read(section: &Section<'_>, beside: &Beside<'_>) -> Option<Option<
             ));
         }
     }
-    Some(Some(Scheduled {
-        plan,
-        law,
-        params,
-        start_within: start?,
-        finish_within: finish?,
-        at_least: least?,
-    }))
+    Some(Some(Scheduled { plan, law, params }))
 }
 
 /// A continuous job: none of these keys means anything.
@@ -249,7 +232,14 @@ fn rules(section: &Section<'_>, beside: &Beside<'_>) -> Option<Rules> {
     let missed = word(section, "missed", Missed::Once, &missed);
     let overlap = word(section, "overlap", Overlap::Skip, &overlap);
     let on_loss = word(section, "on_loss", OnLoss::Again, &loss);
-    let window = section.get("missed_window").map_or(Some(None), |field| length(&field).map(Some));
+    let positive =
+        |key: &str| section.get(key).map_or(Some(None), |field| length(&field).map(Some));
+    let window = positive("missed_window");
+    let (start, finish, least) =
+        (positive("start_within"), positive("finish_within"), positive("at_least"));
+    less(section, ("finish_within", finish), ("start_within", start));
+    less(section, ("finish_within", finish), ("at_least", least));
+    less(section, ("max_runtime", beside.max_runtime.map(Some)), ("at_least", least));
     let most = section.get("missed_most").map_or(Some(10_usize), |field| {
         let most = field.integer::<usize>(1, "use 1 to 1000: how many of the newest are run")?;
         if most > 1_000 {
@@ -276,7 +266,22 @@ fn rules(section: &Section<'_>, beside: &Beside<'_>) -> Option<Rules> {
         backoff: backoff.first,
         backoff_max: backoff.max,
         grace: GRACE.max(timing.ttl + Duration::from_secs(2)),
+        start_within: start?,
+        finish_within: finish?,
+        at_least: least?,
     })
+}
+
+/// A length of a job, as it was read: `None` at first, it is wrong.
+type Length = Option<Option<Duration>>;
+
+/// Notes a time that counts from the start of a tick and is not less than one in which all must be over.
+fn less(section: &Section<'_>, (whole, most): (&str, Length), (key, one): (&str, Length)) {
+    if let (Some(field), Some(Some(most)), Some(Some(one))) = (section.get(key), most, one)
+        && one >= most
+    {
+        field.wrong(format!("{one:?} is not less than {whole} {most:?}: make it shorter"));
+    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::job::{JobRecord, State};
 use super::limits::still_since;
 use super::name::{JobName, NodeName, SourceName};
+use super::tick::{Kind, Schedule, unfinished, unstarted};
 use super::time::StoreTime;
 
 /// So many crashes in a row are a loop.
@@ -36,13 +37,25 @@ pub enum When {
     Drift,
     /// Tasks whose lease ran out, and that no collector has taken since.
     OverdueClaims,
+    /// A tick has not begun `start_within` after its start.
+    NotStarted,
+    /// A tick has not ended `finish_within` after its start.
+    NotFinished,
+    /// A tick was missed.
+    MissedTick,
+    /// The run of a tick was lost, and it is not done again.
+    TickLost,
+    /// A run ended well in less than `at_least`.
+    TooQuick,
+    /// No run of a wanted job has ended well for as long as the rule says.
+    NoSuccessFor,
     /// A channel takes no message. No rule says so: the other channels are told.
     ChannelLost,
 }
 
 impl When {
     /// All that a rule may be about.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 14] = [
         Self::WantedNotRunning,
         Self::GivenUp,
         Self::CrashLoop,
@@ -51,6 +64,12 @@ impl When {
         Self::Stuck,
         Self::Drift,
         Self::OverdueClaims,
+        Self::NotStarted,
+        Self::NotFinished,
+        Self::MissedTick,
+        Self::TickLost,
+        Self::TooQuick,
+        Self::NoSuccessFor,
     ];
 
     /// The word in the configuration and in JSON.
@@ -65,16 +84,65 @@ impl When {
             Self::Stuck => "stuck",
             Self::Drift => "drift",
             Self::OverdueClaims => "overdue_claims",
+            Self::NotStarted => "not_started",
+            Self::NotFinished => "not_finished",
+            Self::MissedTick => "missed_tick",
+            Self::TickLost => "tick_lost",
+            Self::TooQuick => "too_quick",
+            Self::NoSuccessFor => "no_success_for",
             Self::ChannelLost => "channel_lost",
         }
     }
 
-    /// How long it lasts before an alert is sent, unless the rule says otherwise.
+    /// How long it lasts before an alert is sent, unless the rule says otherwise. Of ticks the job says it, or it is certain at once.
     #[must_use]
     pub fn lasting(self) -> Duration {
         match self {
             Self::Stuck => Duration::from_secs(300),
+            _ if self.is_of_ticks() => Duration::ZERO,
             _ => Duration::from_secs(30),
+        }
+    }
+
+    /// Whether it is about ticks, which only a job with a schedule has.
+    #[must_use]
+    pub fn is_of_ticks(self) -> bool {
+        match self {
+            Self::NotStarted
+            | Self::NotFinished
+            | Self::MissedTick
+            | Self::TickLost
+            | Self::TooQuick => true,
+            Self::WantedNotRunning
+            | Self::GivenUp
+            | Self::CrashLoop
+            | Self::NodeLost
+            | Self::StoreLost
+            | Self::Stuck
+            | Self::Drift
+            | Self::OverdueClaims
+            | Self::NoSuccessFor
+            | Self::ChannelLost => false,
+        }
+    }
+
+    /// Whether since when it is true is known of it, and not only since when it was seen.
+    fn is_known_since(self) -> bool {
+        let others = matches!(
+            self,
+            Self::Stuck | Self::StoreLost | Self::OverdueClaims | Self::NoSuccessFor
+        );
+        others || self.is_of_ticks()
+    }
+
+    /// What of the ticks of a job it is about, if that stands in the job's record.
+    #[must_use]
+    pub fn trouble(self) -> Option<Kind> {
+        match self {
+            Self::MissedTick => Some(Kind::Missed),
+            Self::TickLost => Some(Kind::Lost),
+            Self::TooQuick => Some(Kind::TooQuick),
+            _ => None,
         }
     }
 
@@ -87,7 +155,7 @@ impl When {
     /// How bad it is that a job does not run. All of these are one fault of that job; `None`: it is another fault.
     fn of_one_fault(self) -> Option<u8> {
         match self {
-            Self::WantedNotRunning => Some(0),
+            Self::WantedNotRunning | Self::NotStarted => Some(0),
             Self::CrashLoop => Some(1),
             Self::GivenUp => Some(2),
             _ => None,
@@ -176,6 +244,8 @@ pub struct JobSight<'a> {
     pub record: &'a JobRecord,
     /// The word for it.
     pub state: State,
+    /// Its schedule, if it has one and this node knows it.
+    pub schedule: Option<&'a Schedule>,
     /// When the progress of its run was seen to become what it is.
     pub progressed: Option<StoreTime>,
     /// Living nodes that define it otherwise than most.
@@ -229,18 +299,16 @@ impl Watch {
         let mut seen = BTreeMap::new();
         let mut see = |when, subject: Subject, print: String, since: StoreTime, holds: Holds| {
             let key = (when, subject);
-            // Of these the instant is known.
-            let is_known = matches!(when, When::Stuck | When::StoreLost | When::OverdueClaims);
             let goes_on = |known: &&Mark| known.print == print && known.holds != Holds::Keeps;
             let since = match self.0.get(&key).filter(goes_on) {
-                Some(known) if !is_known => known.since,
+                Some(known) if !when.is_known_since() => known.since,
                 _ => since,
             };
             seen.insert(key, Mark { since, print, holds });
         };
         let keeps_unless = |begins: bool| if begins { Holds::Begins } else { Holds::Keeps };
         for job in &sight.jobs {
-            let JobSight { record, state, progressed, drift } = job;
+            let JobSight { record, state, schedule, progressed, drift } = job;
             let of = |node| Subject { job: Some(record.name.clone()), node, ..Subject::default() };
             let health = health(record, *state);
             if health != Health::Well {
@@ -264,6 +332,14 @@ impl Watch {
                 let since = still_since(run, *progressed, sight.now);
                 // Its node may be silent for a moment: that is no end of a run.
                 see(When::Stuck, of(None), print, since, keeps_unless(*state == State::Running));
+            }
+            for (when, since, print) in ticks(record, *schedule, sight.now) {
+                see(when, of(None), print, since, Holds::Begins);
+            }
+            if let Some(since) = record.without_success_since() {
+                // The next success is the end of it, and not that one of several people wants it no more.
+                let print = record.success().map(|at| at.0.to_string()).unwrap_or_default();
+                see(When::NoSuccessFor, of(None), print, since, Holds::Begins);
             }
             for node in drift {
                 see(When::Drift, of(Some(node.clone())), String::new(), sight.now, Holds::Begins);
@@ -316,6 +392,28 @@ impl Watch {
         }
         changes
     }
+}
+
+/// What of the ticks of a job is to be told at `now`: since when, and its print.
+fn ticks(
+    record: &JobRecord,
+    schedule: Option<&Schedule>,
+    now: StoreTime,
+) -> Vec<(When, StoreTime, String)> {
+    let overdue = schedule.into_iter().flat_map(|schedule| {
+        [
+            (When::NotStarted, unstarted(record, schedule, now)),
+            (When::NotFinished, unfinished(record, schedule, now)),
+        ]
+    });
+    let overdue = overdue.filter_map(|(when, one)| Some((when, one?.since, String::new())));
+    let told = When::ALL.into_iter().filter_map(|when| {
+        let trouble = record.clock.as_ref()?.trouble(when.trouble()?)?;
+        // Another one after its end is another alert.
+        let print = trouble.at.0.to_string();
+        trouble.lasts(record, now).then_some((when, trouble.at, print))
+    });
+    overdue.chain(told).collect()
 }
 
 /// An alert that is on.
@@ -429,7 +527,8 @@ mod tests {
     }
 
     fn look(watch: &mut Watch, record: &JobRecord, state: State, now: i64) {
-        let jobs = vec![JobSight { record, state, progressed: None, drift: Vec::new() }];
+        let jobs =
+            vec![JobSight { record, state, schedule: None, progressed: None, drift: Vec::new() }];
         watch.look(&Sight { now: StoreTime(now), jobs, ..Sight::default() });
     }
 
@@ -534,7 +633,13 @@ mod tests {
             }
             progress = progressed(&record, Some((&before, progress)), now);
             let (state, drift) = (State::Running, Vec::new());
-            let jobs = vec![JobSight { record: &record, state, progressed: progress, drift }];
+            let jobs = vec![JobSight {
+                record: &record,
+                state,
+                schedule: None,
+                progressed: progress,
+                drift,
+            }];
             watch.look(&Sight { now, jobs, ..Sight::default() });
             let begun = watch.changes(&[&rule], &[], now).begin;
             let alert = begun.first().map(|begun| Quiet::StuckSince(begun.mark.since));
@@ -544,6 +649,46 @@ mod tests {
         }
         // From 50 to 76, 170 to 399, 430 to 499 and 530 to 599.
         assert_eq!(stuck, 27 + 230 + 70 + 70);
+    }
+
+    #[test]
+    fn no_success_for_as_long_as_the_rule_says_is_told_until_the_next_one() {
+        let rule = rule(When::NoSuccessFor, 3_600);
+        let (mut watch, mut record) = (Watch::default(), wanted());
+        record.last_success = Some(StoreTime(1_000));
+        let hour = 3_600_000;
+        // It runs, and that is no success.
+        look(&mut watch, &record, State::Running, hour);
+        assert_eq!(watch.changes(&[&rule], &[], StoreTime(hour)), Changes::default());
+        let now = StoreTime(hour + 1_000);
+        let told = [on(&watch.changes(&[&rule], &[], now).begin[0])];
+        record.participants[0].since = StoreTime(hour);
+        look(&mut watch, &record, State::Running, now.0);
+        assert_eq!(watch.changes(&[&rule], &told, now), Changes::default(), "another wants it");
+        record.last_success = Some(now);
+        look(&mut watch, &record, State::Running, now.0);
+        let changes = watch.changes(&[&rule], &told, now);
+        assert_eq!((changes.begin.len(), changes.end), (0, vec![0]));
+        record.participants.clear();
+        look(&mut watch, &record, State::Off, now.0 * 9);
+        assert_eq!(watch.changes(&[&rule], &[], StoreTime(now.0 * 9)), Changes::default());
+    }
+
+    #[test]
+    fn of_a_late_job_a_channel_hears_once_whichever_rule_comes_first() {
+        let of = |when: When, heard: &[&str]| On {
+            alert: when.as_str().to_owned(),
+            when,
+            subject: Subject { job: Some(JobName::new("outbound").unwrap()), ..Subject::default() },
+            print: String::new(),
+            to: vec!["ops".to_owned()],
+            heard: heard.iter().map(|name| (*name).to_owned()).collect(),
+            muted: false,
+        };
+        let all = [of(When::WantedNotRunning, &["ops"]), of(When::NotStarted, &[])];
+        assert!(all[1].is_told_by_another(&all, "ops"));
+        let all = [of(When::NotStarted, &["ops"]), of(When::MissedTick, &[])];
+        assert!(!all[1].is_told_by_another(&all, "ops"), "that it is not run any more is news");
     }
 
     #[test]
@@ -561,6 +706,7 @@ mod tests {
             jobs: vec![JobSight {
                 record: &record,
                 state: State::Running,
+                schedule: None,
                 progressed: None,
                 drift: vec![node("c")],
             }],

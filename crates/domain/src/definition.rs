@@ -12,6 +12,9 @@ use super::name::{JobName, NodeName, RotationName};
 /// Stands among the keys that differ for a node that does not define the job at all.
 pub const MISSING: &str = "missing";
 
+/// Among the keys that differ: the zone table of the node gives other times for the schedule. No key of the file is called so.
+pub const ZONE_TABLE: &str = "zone_table";
+
 /// Everything that a node defines.
 pub type Definitions = BTreeMap<JobName, Definition>;
 
@@ -42,6 +45,27 @@ pub struct Definition {
     pub hash: String,
     /// Of each key alone, `env` with its values: only the store and the nodes see these.
     pub keys: BTreeMap<String, String>,
+}
+
+impl Definition {
+    /// The keys in which this one differs from `other`.
+    #[must_use]
+    pub fn differs_from(&self, other: &Self) -> Vec<String> {
+        let differs = |key: &str, mine: &str, theirs: &str| match key {
+            // What is told of zones is of one month: around its end nodes may tell of two.
+            ZONE_TABLE => month(mine) == month(theirs) && mine != theirs,
+            _ => mine != theirs,
+        };
+        let keys = self.keys.iter().filter(|(key, mine)| {
+            other.keys.get(*key).is_some_and(|theirs| differs(key, mine, theirs))
+        });
+        keys.map(|(key, _)| key.clone()).collect()
+    }
+}
+
+/// Of which month a `MONTH:HASH` is.
+fn month(told: &str) -> &str {
+    told.split(':').next().unwrap_or_default()
 }
 
 fn everybody() -> Vec<String> {
@@ -81,12 +105,7 @@ pub fn drift(told: &[(&NodeName, Option<&Definition>)]) -> Vec<Drift> {
     let Some(agreed) = agreed(&defined) else { return Vec::new() };
     let differing = |own: Option<&Definition>| match own {
         None => vec![MISSING.to_owned()],
-        Some(own) => own
-            .keys
-            .iter()
-            .filter(|(key, hash)| agreed.keys.get(*key).is_some_and(|other| other != *hash))
-            .map(|(key, _)| key.clone())
-            .collect(),
+        Some(own) => own.differs_from(agreed),
     };
     told.iter()
         .map(|(node, own)| Drift { node: (*node).clone(), differs: differing(*own) })
@@ -147,6 +166,16 @@ mod tests {
         assert_eq!(said(&told), expected);
         let [first, second] = told;
         assert_eq!(said(&[second, first]), expected, "in whatever order they are read");
+    }
+
+    #[test]
+    fn another_zone_table_differs_and_another_month_does_not() {
+        let zone = |told| definition(&[("schedule", "a"), (ZONE_TABLE, told)]);
+        let told = |one, two| [("node-a", Some(zone(one))), ("node-b", Some(zone(two)))];
+        let differs = vec![ZONE_TABLE.to_owned()];
+        assert_eq!(said(&told("2026-11:x", "2026-11:y")), [("node-b".to_owned(), differs)]);
+        assert!(said(&told("2026-11:x", "2026-12:y")).is_empty());
+        assert!(said(&told("2026-11:x", "2026-11:x")).is_empty());
     }
 
     #[test]

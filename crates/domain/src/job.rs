@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::drill::Drill;
 use super::lease::Token;
 use super::name::{JobName, NodeName, Owner, RunId, UserName};
-use super::tick::{Clock, Upcoming};
+use super::tick::{Clock, Outcome, Upcoming};
 use super::time::StoreTime;
 
 /// One user's switch.
@@ -237,6 +237,8 @@ pub struct JobRecord {
     pub run: Option<RunRecord>,
     /// How the newest run ended.
     pub last_exit: Option<LastExit>,
+    /// When a run ended well for the last time, as far as that was noted.
+    pub last_success: Option<StoreTime>,
     /// Who switched last.
     pub last_switch: Option<LastSwitch>,
     /// Crashes in a row.
@@ -271,6 +273,7 @@ impl JobRecord {
             lease: None,
             run: None,
             last_exit: None,
+            last_success: None,
             last_switch: None,
             crashes: 0,
             next: None,
@@ -303,6 +306,22 @@ impl JobRecord {
         let wanted = self.participants.iter().map(|p| p.since).min();
         let ended = self.last_exit.as_ref().map(|last| last.at);
         wanted.into_iter().chain(ended).max()
+    }
+
+    /// When a run ended well for the last time. Older programs noted it only in other places.
+    #[must_use]
+    pub fn success(&self) -> Option<StoreTime> {
+        let exited = self.last_exit.as_ref().filter(|last| last.end == RunEnd::Exited);
+        let ticks = self.clock.iter().flat_map(|clock| &clock.recent);
+        let done = ticks.filter(|entry| entry.outcome == Outcome::Done).filter_map(|one| one.ended);
+        self.last_success.or_else(|| exited.map(|last| last.at).into_iter().chain(done).max())
+    }
+
+    /// Since when a wanted job has had no success: its last one, or when it was first wanted after that.
+    #[must_use]
+    pub fn without_success_since(&self) -> Option<StoreTime> {
+        let wanted = self.participants.iter().map(|one| one.since).min()?;
+        Some(self.success().map_or(wanted, |success| success.max(wanted)))
     }
 
     /// Whether `later` differs from this only by what its run printed and how far it says it is.

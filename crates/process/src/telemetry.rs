@@ -17,6 +17,8 @@ use crate::outlet;
 use soloist_domain::job::State;
 use soloist_domain::name::{JobName, RotationName, SourceName, TypeName};
 use soloist_domain::rotation::Ending;
+use soloist_domain::tick::Outcome;
+use soloist_domain::time::StoreTime;
 
 /// What is logged unless it is asked otherwise. What the framework says of requests that it cannot read is left out: a stranger would
 /// write our log. So is what it says of its own start: it listens before this node does, in nearly the same words.
@@ -63,6 +65,10 @@ pub struct Metrics {
     sources_named: Mutex<HashSet<SourceName>>,
     rotation_turns: IntCounterVec,
     types_named: Mutex<HashSet<(RotationName, TypeName)>>,
+    schedule_ticks: IntCounterVec,
+    schedule_lateness: Histogram,
+    schedule_next: GaugeVec,
+    last_success: GaugeVec,
 }
 
 impl Default for Metrics {
@@ -79,6 +85,10 @@ const CLAIM_RESULTS: [&str; 6] = ["granted", "empty", "gap", "cap", "paused", "b
 const SOURCES_NAMED: usize = 1_000;
 /// The same of the types of all rotations.
 const TYPES_NAMED: usize = 1_000;
+
+/// Half a second is usual; a tick of the night may come in the morning.
+const LATENESS: [f64; 13] =
+    [0.01, 0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3_600.0];
 
 const SECONDS: [f64; 12] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 10.0, 30.0, 60.0];
 
@@ -144,6 +154,15 @@ impl Metrics {
         )
         .expect("a valid metric");
         registry.register(Box::new(rotation_turns.clone())).expect("registered once");
+        let schedule_ticks = IntCounterVec::new(
+            Opts::new(
+                "soloist_schedule_ticks_total",
+                "Ticks by what became of them, as seen from this node since it started: every node that follows the job counts them.",
+            ),
+            &["job", "outcome"],
+        )
+        .expect("a valid metric");
+        registry.register(Box::new(schedule_ticks.clone())).expect("registered once");
         let live_connections =
             Gauge::new("soloist_live_connections", "Open live sockets.").expect("a valid metric");
         registry.register(Box::new(live_connections.clone())).expect("registered once");
@@ -194,6 +213,22 @@ impl Metrics {
             sources_named: Mutex::default(),
             rotation_turns,
             types_named: Mutex::default(),
+            schedule_ticks,
+            schedule_lateness: histogram(
+                "soloist_schedule_lateness_seconds",
+                "From the start of a tick to its first grant, as seen from this node.",
+                &LATENESS,
+            ),
+            schedule_next: gauges(
+                "soloist_schedule_next_timestamp_seconds",
+                "When the next tick of a wanted job starts; in the past while it waits.",
+                &["job"],
+            ),
+            last_success: gauges(
+                "soloist_job_last_success_timestamp_seconds",
+                "When a run of a job ended well for the last time.",
+                &["job"],
+            ),
             registry,
         }
     }
@@ -211,12 +246,42 @@ impl Metrics {
         self.run_timed_out.with_label_values(&[job.as_str()]).inc_by(0);
     }
 
+    /// The same of the ticks of a job with a schedule.
+    pub fn know_ticks(&self, job: &JobName) {
+        for outcome in Outcome::ALL.into_iter().filter(|outcome| *outcome != Outcome::Running) {
+            self.schedule_ticks.with_label_values(&[job.as_str(), outcome.as_str()]).inc_by(0);
+        }
+    }
+
+    /// So many ticks of a job came to this end.
+    pub fn ticks_ended(&self, job: &JobName, outcome: Outcome, count: u32) {
+        let labels = [job.as_str(), outcome.as_str()];
+        self.schedule_ticks.with_label_values(&labels).inc_by(count.into());
+    }
+
+    /// A tick was granted for the first time, so long after its start.
+    pub fn tick_granted(&self, late: Duration) {
+        self.schedule_lateness.observe(late.as_secs_f64());
+    }
+
+    /// When the next tick of a job starts; `None`: none comes, or nobody wants the job.
+    pub fn next_tick(&self, job: &JobName, at: Option<StoreTime>) {
+        set_instant(&self.schedule_next, job, at);
+    }
+
+    /// When a run of a job ended well for the last time; `None`: never, as far as is known.
+    pub fn last_success(&self, job: &JobName, at: Option<StoreTime>) {
+        set_instant(&self.last_success, job, at);
+    }
+
     /// Shows the state of a job no more that is not there any more.
     pub fn forget(&self, job: &JobName) {
         for state in State::ALL {
             self.job_state.remove_label_values(&[job.as_str(), state.as_str()]).ok();
         }
         self.wanted_not_running.remove_label_values(&[job.as_str()]).ok();
+        self.next_tick(job, None);
+        self.last_success(job, None);
     }
 
     /// A renewal found this much of the lease left.
@@ -328,6 +393,15 @@ impl Metrics {
     }
 }
 
+/// Shows an instant in seconds since 1970, or nothing.
+fn set_instant(gauges: &GaugeVec, job: &JobName, at: Option<StoreTime>) {
+    match at {
+        #[expect(clippy::cast_precision_loss, reason = "milliseconds of this century are exact")]
+        Some(at) => gauges.with_label_values(&[job.as_str()]).set(at.0 as f64 / 1_000.0),
+        None => drop(gauges.remove_label_values(&[job.as_str()])),
+    }
+}
+
 /// Fits the store's `Options::observe`: adds a call to the metrics of this process.
 pub fn observe_store_call(call: &'static str, took: Duration) {
     static GLOBAL: OnceLock<Arc<Metrics>> = OnceLock::new();
@@ -357,6 +431,11 @@ mod tests {
         metrics.store_call("renew", Duration::from_millis(3));
         metrics.observe_margin(Duration::from_secs(4));
         metrics.claimed(Some(&SourceName::new("shop").unwrap()), "granted");
+        metrics.know_ticks(&job);
+        metrics.ticks_ended(&job, Outcome::Missed, 3);
+        metrics.tick_granted(Duration::from_millis(20));
+        metrics.next_tick(&job, Some(StoreTime(1_800_000_000_500)));
+        metrics.last_success(&job, Some(StoreTime(1_700_000_000_000)));
         let text = metrics.render(|_, _| false);
         for name in [
             "soloist_job_state{job=\"outbound\",state=\"running\"} 1",
@@ -373,9 +452,17 @@ mod tests {
             "soloist_store_call_seconds_count{call=\"renew\"} 1",
             "soloist_dispatch_claims_total{result=\"granted\",source=\"shop\"} 1",
             "soloist_dispatch_claims_total{result=\"gap\",source=\"*\"} 0",
+            "soloist_schedule_ticks_total{job=\"outbound\",outcome=\"missed\"} 3",
+            "soloist_schedule_ticks_total{job=\"outbound\",outcome=\"done\"} 0",
+            "soloist_schedule_lateness_seconds_count 1",
+            "soloist_schedule_next_timestamp_seconds{job=\"outbound\"} 1800000000.5",
+            "soloist_job_last_success_timestamp_seconds{job=\"outbound\"} 1700000000",
         ] {
             assert!(text.contains(name), "{name} is missing in:\n{text}");
         }
+        metrics.forget(&job);
+        let text = metrics.render(|_, _| false);
+        assert!(!text.contains("timestamp_seconds{"), "of a job that is gone: {text}");
     }
 
     #[test]

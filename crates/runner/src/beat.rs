@@ -9,12 +9,16 @@ use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::fitness::Unfit;
-use soloist_config::{Config, digest};
+use soloist_config::{Config, Current, digest};
 use soloist_domain::containment::Containment;
 use soloist_domain::definition::Definitions;
 use soloist_domain::name::{JobName, NodeName};
+use soloist_domain::time::StoreTime;
 use soloist_store::nodes::{BEAT_EVERY, Beat, Heard, Nodes, Told, Watched};
 use soloist_store::{Result, Store};
+
+/// How often it is looked whether another month has begun.
+const MONTH_EVERY: Duration = Duration::from_secs(60);
 
 /// Reports once at start; another living process of the same name is an error of the operator.
 ///
@@ -90,11 +94,12 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// Of this configuration.
+    /// Of this configuration, in this month.
     #[must_use]
     pub fn of(config: &Config) -> Self {
         let own = config.jobs.iter().filter(|job| job.runs_on(&config.node));
-        let definitions = config.definitions();
+        let now = StoreTime(jiff::Timestamp::now().as_millisecond());
+        let definitions = config.definitions(now);
         Self {
             url: config.public_url.clone(),
             jobs: own.map(|job| job.name.clone()).collect(),
@@ -119,6 +124,23 @@ impl Offer {
         if let Err(error) = store.define(&told).await {
             tracing::debug!(%error, "the definitions are told with the next report");
         }
+    }
+}
+
+/// Tells what is offered anew when something of it depends on the month: what zone tables say.
+pub async fn follow_the_month(config: Current, offer: watch::Sender<Arc<Offer>>) {
+    let mut every = interval(MONTH_EVERY);
+    every.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        every.tick().await;
+        let new = Offer::of(&config.get());
+        offer.send_if_modified(|old| {
+            let changed = **old != new;
+            if changed {
+                *old = Arc::new(new);
+            }
+            changed
+        });
     }
 }
 

@@ -7,7 +7,7 @@ use super::incident::{self, sentence};
 use super::undelivered::Undelivered;
 use crate::words::{Language, Piece, Zone, instants, iso, visible};
 use soloist_config::Alerting;
-use soloist_domain::alert::On;
+use soloist_domain::alert::{On, When};
 use soloist_domain::name::JobName;
 use soloist_store::alerts::{Book, Incident, Told};
 
@@ -151,7 +151,7 @@ impl AlertsView {
         book: &Book,
         past: &[Incident],
         hides: impl Fn(&str) -> bool,
-        about: impl Fn(&JobName) -> Option<(String, Vec<Piece>)>,
+        about: impl Fn(&JobName, When) -> Option<(String, Vec<Piece>)>,
         lang: Language,
     ) -> Self {
         let now = |incident: &Incident| now(incident, book, &about, lang);
@@ -237,12 +237,12 @@ fn text(told: &Told, lang: Language) -> String {
 pub fn now(
     incident: &Incident,
     book: &Book,
-    about: &impl Fn(&JobName) -> Option<(String, Vec<Piece>)>,
+    about: &impl Fn(&JobName, When) -> Option<(String, Vec<Piece>)>,
     lang: Language,
 ) -> Vec<Piece> {
     let Incident { when, subject, since, .. } = incident;
     let (title, why) = match (&subject.job, &subject.channel) {
-        (Some(job), _) => match about(job) {
+        (Some(job), _) => match about(job, *when) {
             Some(known) => known,
             // Of a job that nobody knows here, what was said is all there is.
             None => return instants(&visible(&text(&incident.begin, lang))),

@@ -148,6 +148,7 @@ impl Scene<'_> {
             (State::Waiting, None) => vec![self.waits()],
             (State::Resting, None) => vec![self.rests()],
             (State::Scheduled, None) => vec![self.scheduled()],
+            (State::Late, None) if self.is_barred() => vec![self.late(), self.waits()],
             (State::Late, None) => vec![self.late()],
             (_, None) => vec![self.off()],
         }
@@ -330,7 +331,7 @@ impl Scene<'_> {
         next_tick(self.record, law, self.now)
     }
 
-    fn waits(&self) -> Clause {
+    pub(super) fn waits(&self) -> Clause {
         match self.waiting() {
             Waiting::Doubted(until) => self.next("store-forgot", &[("left", self.until(until))]),
             Waiting::NobodyAsked => self.next("no-program-asked", &[]),

@@ -5,7 +5,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use soloist_domain::definition::{MISSING, drift};
+use crate::words::{Language, say};
+use soloist_domain::definition::{MISSING, ZONE_TABLE, drift};
 use soloist_domain::name::JobName;
 use soloist_store::nodes::NodeRecord;
 
@@ -15,7 +16,8 @@ use soloist_store::nodes::NodeRecord;
 pub struct DriftView {
     /// Which.
     pub node: String,
-    /// The keys of `[[job]]` that differ; `missing` alone when it does not define the job.
+    /// The keys of `[[job]]` that differ, or `zone_table` if its table of time zones gives the schedule other times; `missing` alone when it
+    /// does not define the job.
     #[schema(example = json!(["command"]))]
     pub differs: Vec<String>,
 }
@@ -30,12 +32,29 @@ impl DriftView {
         views.map(|one| Self { node: one.node.to_string(), differs: one.differs }).collect()
     }
 
+    /// What differs, for a page.
+    #[must_use]
+    pub fn words(differs: &[String], lang: Language) -> String {
+        let word = |key: &String| match key.as_str() {
+            MISSING => say(lang, "drift-missing", &[]),
+            ZONE_TABLE => say(lang, "drift-zone-table", &[]),
+            key => key.to_owned(),
+        };
+        let words: Vec<String> = differs.iter().map(word).collect();
+        words.join(&say(lang, "list-separator", &[]))
+    }
+
     /// For terminals and logs, in English.
     #[must_use]
     pub fn sentence(&self, job: &str) -> String {
         let node = &self.node;
         match self.differs.as_slice() {
             [one] if one == MISSING => format!("{node} does not define {job}"),
+            [one] if one == ZONE_TABLE => {
+                format!(
+                    "the zone table of {node} gives {job} other times than most: update its tzdata, then restart it"
+                )
+            }
             keys => format!("{node} defines {job} otherwise than most: {}", keys.join(", ")),
         }
     }

@@ -43,7 +43,7 @@ pub fn node_name(name: &str) -> NodeName {
 }
 
 /// A schedule of every minute, without parameters.
-fn scheduled(job: &JobName) -> Scheduled {
+pub fn scheduled(job: &JobName) -> Scheduled {
     #[derive(Debug)]
     struct AsGiven;
     impl tick::Fill for AsGiven {
@@ -57,8 +57,7 @@ fn scheduled(job: &JobName) -> Scheduled {
     let plan = Arc::new(Schedule::read(job, &spec).expect("a schedule"));
     let (ticks, text) = (plan.clone(), plan.text());
     let law = tick::Schedule { ticks, rules: Rules::default(), text, params: Arc::new(AsGiven) };
-    let (start_within, finish_within, at_least) = (None, None, None);
-    Scheduled { plan, law, params: Vec::new(), start_within, finish_within, at_least }
+    Scheduled { plan, law, params: Vec::new() }
 }
 
 pub fn config(name: &str, en: &str, zh: &str) -> JobConfig {
@@ -83,6 +82,7 @@ pub fn config(name: &str, en: &str, zh: &str) -> JobConfig {
         },
         max_runtime: None,
         max_silence: None,
+        heartbeat_url: None,
         stuck_after: None,
         missing_after: None,
         nodes: vec!["*".to_owned()],

@@ -3,7 +3,7 @@
 //! A page makes the sentence of an alert that is on whenever it is read, with the picture of that moment. What is sent, and kept
 //! of the past, is read at any time: nothing in it counts down or grows old, and every instant says its zone.
 
-use super::JobView;
+use super::{Clause, JobView};
 use crate::words::{Language, Piece, Zone, day_clock, moves, phrase, say, settled};
 use soloist_domain::alert::{Subject, When};
 use soloist_domain::time::StoreTime;
@@ -38,6 +38,12 @@ pub fn sentence(
         (true, When::Stuck) => "alert-begin-stuck",
         (true, When::Drift) => "alert-begin-drift",
         (true, When::OverdueClaims) => "alert-begin-overdue-claims",
+        (true, When::NotStarted) => "alert-begin-not-started",
+        (true, When::NotFinished) => "alert-begin-not-finished",
+        (true, When::MissedTick) => "alert-begin-missed-tick",
+        (true, When::TickLost) => "alert-begin-tick-lost",
+        (true, When::TooQuick) => "alert-begin-too-quick",
+        (true, When::NoSuccessFor) => "alert-begin-no-success-for",
         (true, When::ChannelLost) => "alert-begin-channel-lost",
         (false, When::WantedNotRunning) => "alert-end-wanted-not-running",
         (false, When::GivenUp) => "alert-end-given-up",
@@ -47,6 +53,12 @@ pub fn sentence(
         (false, When::Stuck) => "alert-end-stuck",
         (false, When::Drift) => "alert-end-drift",
         (false, When::OverdueClaims) => "alert-end-overdue-claims",
+        (false, When::NotStarted) => "alert-end-not-started",
+        (false, When::NotFinished) => "alert-end-not-finished",
+        (false, When::MissedTick) => "alert-end-missed-tick",
+        (false, When::TickLost) => "alert-end-tick-lost",
+        (false, When::TooQuick) => "alert-end-too-quick",
+        (false, When::NoSuccessFor) => "alert-end-no-success-for",
         (false, When::ChannelLost) => "alert-end-channel-lost",
     };
     let mut pieces = phrase(lang, id, &args);
@@ -57,15 +69,29 @@ pub fn sentence(
     pieces
 }
 
+/// What is said behind the first sentence of an alert about `when`, for a page: of ticks which and why, else why the job is what it is.
+#[must_use]
+pub fn why(view: &JobView, when: When) -> Vec<Piece> {
+    let its = view.shown.troubles.iter().find(|(what, _)| *what == when);
+    its.map_or_else(|| view.shown.why.clone(), |(_, pieces)| pieces.clone())
+}
+
+/// The same for a text that is read at any time.
+#[must_use]
+pub fn lasting_why(view: &JobView, when: When, lang: Language) -> Vec<Piece> {
+    let its = view.shown.troubles.iter().find(|(what, _)| *what == when);
+    let its = its.map(|(_, pieces)| pieces.clone());
+    its.unwrap_or_else(|| lasting(&view.shown.why, &view.shown.evidence, lang))
+}
+
 /// Why a job is what it is, for a text that is read at any time: the paragraph, or, where a part of that moves, those clauses of the
 /// row that do not.
-#[must_use]
-pub fn lasting_why(view: &JobView, lang: Language) -> Vec<Piece> {
-    if !moves(&view.shown.why) {
-        return view.shown.why.clone();
+pub(super) fn lasting(why: &[Piece], evidence: &[Clause], lang: Language) -> Vec<Piece> {
+    if !moves(why) {
+        return why.to_vec();
     }
     let mut pieces = Vec::new();
-    for clause in view.shown.evidence.iter().filter(|clause| !moves(&clause.pieces)) {
+    for clause in evidence.iter().filter(|clause| !moves(&clause.pieces)) {
         if !pieces.is_empty() {
             pieces.push(Piece::text(say(lang, "clause-gap", &[])));
         }

@@ -25,6 +25,7 @@ pub mod rotation;
 pub mod source;
 pub mod status;
 pub mod task;
+mod tick_trouble;
 pub mod tick_words;
 pub mod ticks;
 mod turn;
@@ -184,6 +185,8 @@ pub struct Shown {
     pub among_needy: bool,
     /// The alerts about it that are on.
     pub alerts: Vec<String>,
+    /// What is so of its ticks, by what an alert may be about.
+    pub troubles: Vec<(When, Vec<Piece>)>,
     /// A row's sentence: evidence, then what happens next.
     pub evidence: Vec<Clause>,
     /// The job page's longer one.
@@ -442,6 +445,7 @@ impl Scene<'_> {
                 needs: self.needs(),
                 among_needy: self.needs(),
                 alerts: Vec::new(),
+                troubles: self.troubles(),
                 evidence: self.evidence(),
                 details: self.details(),
                 lease: self.lease_left(),
@@ -587,6 +591,21 @@ impl Scene<'_> {
         let due = record.next.map(|next| next.at);
         let since = record.free_since().into_iter().chain(due).max().unwrap_or(self.now);
         Waiting::Soon { long: self.now.since(since) > Duration::from_secs(2) }
+    }
+}
+
+impl Scene<'_> {
+    /// Whether it is certain that no node can take it.
+    fn is_barred(&self) -> bool {
+        match self.waiting() {
+            Waiting::NoNode
+            | Waiting::NotOffered
+            | Waiting::Unfit
+            | Waiting::Draining
+            | Waiting::Suspect { .. }
+            | Waiting::Doubted(_) => true,
+            Waiting::NobodyAsked | Waiting::Moving { .. } | Waiting::Soon { .. } => false,
+        }
     }
 }
 

@@ -382,7 +382,9 @@ fn a_job_never_read_is_unknown_and_not_off() {
 fn telling(name: &str, age_ms: u64, jobs: &[JobConfig]) -> NodeRecord {
     let names: Vec<&str> = jobs.iter().map(|job| job.name.as_str()).collect();
     let mut record = node(name, age_ms, &names, false);
-    let told = jobs.iter().map(|job| (job.name.clone(), job.definition(std::path::Path::new("/"))));
+    let told = jobs
+        .iter()
+        .map(|job| (job.name.clone(), job.definition(std::path::Path::new("/"), StoreTime(0))));
     record.told = Arc::new(told.collect());
     record.beat.digest = "d".to_owned();
     record

@@ -23,6 +23,7 @@ impl Scene<'_> {
             (State::GivenUp, None) => {
                 (self.by_runner("why-given-up", "why-program-given-up"), self.crash())
             }
+            (State::Late, None) if self.is_barred() => return self.why_late_and_barred(),
             (State::Waiting, None) => self.why_waiting(),
             (State::Resting, None) => self.why_resting(),
             (State::Scheduled | State::Late, None) => self.why_scheduled(),
@@ -207,6 +208,22 @@ impl Scene<'_> {
         }
         args.push(("left", self.until(tick.starts)));
         (self.by_runner("why-scheduled", "why-program-scheduled"), args)
+    }
+
+    /// Its tick is late because no node can take it.
+    fn why_late_and_barred(&self) -> Vec<Piece> {
+        let starts = self.upcoming().map_or(self.now, |tick| tick.starts);
+        let late = [("when", self.clock(starts)), ("ago", self.since(starts))];
+        let mut pieces = phrase(self.lang, "why-late-since", &late);
+        pieces.extend(phrase(self.lang, "sentence-gap", &[]));
+        pieces.extend(self.why_barred());
+        pieces
+    }
+
+    /// Why no node can take it.
+    pub(super) fn why_barred(&self) -> Vec<Piece> {
+        let (id, args) = self.why_waiting();
+        phrase(self.lang, id, &args)
     }
 
     fn why_waiting(&self) -> (&'static str, Args) {

@@ -149,8 +149,23 @@ impl Ground {
     /// As that.
     #[must_use]
     pub(crate) fn start_at(&self, name: &str, listen: &str) -> Node {
+        self.start_among(name, listen, &[])
+    }
+
+    /// As [`Self::start`], with these variables in its environment.
+    ///
+    /// # Panics
+    /// As that.
+    #[allow(dead_code, reason = "not every program of tests does")]
+    #[must_use]
+    pub(crate) fn start_with(&self, name: &str, env: &[(&str, &Path)]) -> Node {
+        self.start_among(name, "127.0.0.1:0", env)
+    }
+
+    fn start_among(&self, name: &str, listen: &str, env: &[(&str, &Path)]) -> Node {
         let mut child = self
             .command(&["serve", "--listen", listen, "--node", name])
+            .envs(env.iter().copied())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()

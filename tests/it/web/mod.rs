@@ -131,6 +131,7 @@ pub(crate) fn job(name: &str) -> JobConfig {
         backoff: Backoff { first: second, max: second, give_up_after: 0, min_uptime: second },
         max_runtime: None,
         max_silence: None,
+        heartbeat_url: None,
         stuck_after: None,
         missing_after: None,
         nodes: vec!["*".to_owned()],
@@ -223,6 +224,7 @@ impl Server {
             doors: soloist::config::Doors::default(),
             oidc: None,
             alerting: Arc::default(),
+            heartbeat_url: None,
             jobs: [job("outbound"), job("inbound")].into(),
         };
         config.jobs[1].operators = vec!["li".to_owned()];

@@ -24,7 +24,7 @@ impl Office {
                 let book = context.store.alert_book().await?;
                 let past = context.store.past_alerts(PAST_KEPT).await?;
                 let alerting = &context.config.alerting;
-                Ok(AlertsView::of(alerting, &book, &past, |_| false, |_| None, Language::En))
+                Ok(AlertsView::of(alerting, &book, &past, |_| false, |_, _| None, Language::En))
             }
             Self::Server(server) => server.get("/api/v1/alerts").await,
         }

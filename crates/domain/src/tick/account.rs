@@ -22,6 +22,8 @@ pub(super) struct Books<'a> {
     /// None: its ticks are not known here, and no gap is told.
     pub(super) order: Option<Order<'a>>,
     pub(super) writes: Vec<Write>,
+    /// When it is written, by the store's clock.
+    pub(super) now: StoreTime,
 }
 
 /// Notes whether the job is wanted from now on: whatever changes that calls this.
@@ -58,7 +60,7 @@ pub(super) fn adopt<'a>(
     }
     #[expect(clippy::expect_used, reason = "it was made above")]
     let clock = record.clock.as_mut().expect("a clock");
-    let mut books = Books { clock, order: Some(order(schedule)), writes: Vec::new() };
+    let mut books = Books { clock, order: Some(order(schedule)), writes: Vec::new(), now };
     if books.clock.text == schedule.text {
         return books;
     }
@@ -73,8 +75,8 @@ pub(super) fn adopt<'a>(
     if !known {
         if let Some(former) = schedule.ticks.former(&before) {
             let old = Schedule { ticks: former, ..schedule.clone() };
-            let mut past =
-                Books { clock: &mut *books.clock, order: Some(order(&old)), writes: Vec::new() };
+            let clock = &mut *books.clock;
+            let mut past = Books { clock, order: Some(order(&old)), writes: Vec::new(), now };
             past.settle(&old, now);
             books.writes = past.writes;
         }
@@ -89,6 +91,7 @@ pub(super) fn adopt<'a>(
 impl Books<'_> {
     /// Writes an entry, or lets the newest stand for it as well.
     pub(super) fn tell(&mut self, entry: Entry) {
+        self.note(&entry, None);
         if let (Some(last), Some(order)) = (self.clock.recent.last_mut(), self.order) {
             let before = last.clone();
             if last.join(&entry, order) {
@@ -108,7 +111,7 @@ impl Books<'_> {
     }
 
     /// Writes the entry of a tick that has one already, or a new one.
-    pub(super) fn put(&mut self, entry: Entry, instead: Option<Entry>) {
+    fn put(&mut self, entry: Entry, instead: Option<Entry>) {
         let known = self
             .clock
             .recent
@@ -269,7 +272,10 @@ impl Books<'_> {
     ) {
         let Some(open) = self.clock.open.as_mut().filter(|open| !open.is_over()) else { return };
         open.phase = Phase::Ended { at };
+        let took = crate::time::millis(at.since(open.started.unwrap_or(open.granted)));
+        let too_quick = open.rules.at_least_ms.is_some_and(|least| took < least);
         let (entry, known) = (open.entry(outcome, why.into(), Some(at)), open.known.take());
+        self.note(&entry, too_quick.then_some(took));
         self.put(entry, known.map(|known| *known));
     }
 

@@ -267,7 +267,7 @@ pub(crate) fn ended(
     let since = clock.shifts.iter().rev().filter(|shift| shift.at >= open.granted);
     let mut all = std::iter::once(&standing).chain(since.map(|shift| &shift.to));
     let off = all.find(|to| stops(to) && to.why().is_some()).and_then(Standing::why);
-    let mut books = super::account::Books { clock, order: None, writes: Vec::new() };
+    let mut books = super::account::Books { clock, order: None, writes: Vec::new(), now };
     let node = node.clone();
     match ended.end {
         RunEnd::Stopped if ended.then == Then::Unused => books.unused(now),
@@ -299,7 +299,7 @@ pub(crate) fn ended(
 pub(crate) fn unused(record: &mut JobRecord, token: Token, now: StoreTime) {
     let Some(clock) = record.clock.as_mut() else { return };
     if clock.open().is_some_and(|open| open.token == token) {
-        super::account::Books { clock, order: None, writes: Vec::new() }.unused(now);
+        super::account::Books { clock, order: None, writes: Vec::new(), now }.unused(now);
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::rules::{OnLoss, Schedule};
+use super::trouble::Trouble;
 use super::{Tick, TickName, Ticks};
 use crate::job::{Hold, JobRecord};
 use crate::lease::Token;
@@ -60,6 +61,9 @@ pub struct Clock {
     /// Newest requests, each with the tick that was its answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answered: Vec<(String, TickName)>,
+    /// What became of ticks and may need a person: at most one of each kind.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub troubles: Vec<Trouble>,
 }
 
 /// A tick that was granted.
@@ -132,6 +136,9 @@ pub struct OpenRules {
     pub backoff_max_ms: u64,
     /// For so long it may be without a run.
     pub window_ms: u64,
+    /// A run that ends well in less is too quick.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_least_ms: Option<u64>,
 }
 
 impl OpenRules {
@@ -144,6 +151,7 @@ impl OpenRules {
             backoff_ms: ms(rules.backoff),
             backoff_max_ms: ms(rules.backoff_max),
             window_ms: ms(schedule.window(tick)),
+            at_least_ms: rules.at_least.map(ms),
         }
     }
 
@@ -521,6 +529,7 @@ impl Clock {
             recent: Vec::new(),
             attempts: 0,
             answered: Vec::new(),
+            troubles: Vec::new(),
         }
     }
 

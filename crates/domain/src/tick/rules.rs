@@ -68,6 +68,12 @@ pub struct Rules {
     pub backoff_max: Duration,
     /// A tick without a grant for so long is past its time.
     pub grace: Duration,
+    /// The alert `not_started` is told of a tick that has not begun so long after its start.
+    pub start_within: Option<Duration>,
+    /// `not_finished` of one that has not ended.
+    pub finish_within: Option<Duration>,
+    /// `too_quick` of a run that ended with exit code 0 sooner.
+    pub at_least: Option<Duration>,
 }
 
 impl Default for Rules {
@@ -82,6 +88,9 @@ impl Default for Rules {
             backoff: Duration::from_secs(1),
             backoff_max: Duration::from_secs(60),
             grace: GRACE,
+            start_within: None,
+            finish_within: None,
+            at_least: None,
         }
     }
 }

@@ -64,6 +64,9 @@ pub(super) fn close(
 ) -> Vec<Write> {
     let Ending { exit, end, processes_killed, silent, at } = how;
     record.last_exit = Some(LastExit { exit, end, node: entry.node.clone(), at, early: false });
+    if end == RunEnd::Exited {
+        record.last_success = Some(at);
+    }
     let ended = Some(at);
     let mut entry = RunEntry { ended, exit, end: Some(end), processes_killed, ..entry };
     let mut writes = Vec::new();

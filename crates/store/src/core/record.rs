@@ -101,6 +101,8 @@ struct Body {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     last_exit: Option<LastExit>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    last_success: Option<StoreTime>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     last_switch: Option<LastSwitch>,
     #[serde(default, skip_serializing_if = "is_default")]
     crashes: u32,
@@ -161,6 +163,7 @@ impl Case {
                     lease: None,
                     run: read.run,
                     last_exit: read.last_exit,
+                    last_success: read.last_success,
                     last_switch: read.last_switch,
                     crashes: read.crashes,
                     next: read.next,
@@ -220,6 +223,7 @@ pub(super) fn body(job: &Job, history: &Summary) -> Result<String> {
         lease: lease.map(|lease| LeaseText::of(lease, None)),
         run: run.cloned(),
         last_exit: record.last_exit.clone(),
+        last_success: record.last_success,
         last_switch: record.last_switch.clone(),
         crashes: record.crashes,
         next: record.next,

@@ -11,6 +11,7 @@ use crate::auth::Caller;
 use crate::error::WebError;
 use soloist_alerts as alerts;
 use soloist_config::Alerting;
+use soloist_domain::alert::When;
 use soloist_domain::name::JobName;
 use soloist_domain::time::StoreTime;
 use soloist_ops as ops;
@@ -28,9 +29,10 @@ pub async fn seen(web: &Web, caller: &Caller) -> Result<AlertsView, WebError> {
     let hidden = web.live.hidden_from(Some(caller));
     // A rule may be about all jobs.
     let hides = |job: &str| job != "*" && hidden.has_job(job);
-    let about = |job: &JobName| {
+    let about = |job: &JobName, when: When| {
         let view = web.view(job, caller.language)?;
-        Some((view.title, view.shown.why))
+        let why = soloist_view::incident::why(&view, when);
+        Some((view.title, why))
     };
     Ok(AlertsView::of(&known(web, caller), &book, &past, hides, about, caller.language))
 }

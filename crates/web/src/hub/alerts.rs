@@ -123,7 +123,7 @@ impl Hub {
             .map(|one| Need {
                 key: one.id.clone(),
                 href: page(one.when, &one.subject),
-                pieces: now(one, &book, &|_| None, lang),
+                pieces: now(one, &book, &|_, _| None, lang),
             })
             .collect();
         (needs(&lines, lang), lines.len())

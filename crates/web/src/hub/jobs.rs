@@ -16,6 +16,7 @@ use soloist_config::JobConfig;
 use soloist_domain::job::{JobRecord, State, state};
 use soloist_domain::limits::Quiet;
 use soloist_domain::name::{JobName, NodeName};
+use soloist_domain::tick::{Clock, next_tick};
 use soloist_domain::time::{Boot, StoreTime};
 use soloist_process::clock;
 use soloist_store::feed::Seen;
@@ -47,6 +48,8 @@ pub(super) struct Watch {
     wanted_since: Option<Boot>,
     /// The newest record whose change was told to seats.
     record: Option<Arc<JobRecord>>,
+    /// The newest record whose ticks were counted.
+    counted: Option<Arc<JobRecord>>,
     /// When its progress was told to pages for the last time, and whether there is another since.
     told: Option<Boot>,
     more: bool,
@@ -172,7 +175,28 @@ impl Hub {
         } else {
             watch.wanted_since = None;
         }
+        self.count_ticks(&mut watch, &seen.record);
         watch.said.replace(word) != Some(word)
+    }
+
+    /// Counts what became of ticks since the last look.
+    fn count_ticks(&self, watch: &mut Watch, record: &Arc<JobRecord>) {
+        let Some(before) = watch.counted.replace(Arc::clone(record)) else { return };
+        let Some(clock) = record.clock.as_deref().filter(|_| before.version < record.version)
+        else {
+            return;
+        };
+        let empty = || Clock::begin(&clock.text, record, clock.accounted);
+        let news = match before.clock.as_deref() {
+            Some(before) => clock.news_since(before),
+            None => clock.news_since(&empty()),
+        };
+        for (outcome, count) in news.ended {
+            self.metrics.ticks_ended(&record.name, outcome, count);
+        }
+        for late in news.late_ms {
+            self.metrics.tick_granted(Duration::from_millis(late));
+        }
     }
 
     pub(super) fn word(&self, job: usize, seen: &Seen) -> State {
@@ -202,6 +226,11 @@ impl Hub {
             let since = lock(&self.slot(nth).watch).wanted_since;
             let waited = since.map_or(Duration::ZERO, |since| now.since(since));
             self.metrics.wanted_not_running(&job.name, waited);
+            let record = &seen.record;
+            let law = job.schedule.as_ref().filter(|_| record.is_on()).map(|one| &one.law);
+            let next = law.and_then(|law| next_tick(record, law, seen.store_now(now)));
+            self.metrics.next_tick(&job.name, next.map(|tick| tick.starts));
+            self.metrics.last_success(&job.name, record.success());
         }
     }
 

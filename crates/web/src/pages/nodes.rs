@@ -13,13 +13,13 @@ use super::{Frame, done, html};
 use crate::auth::Caller;
 use crate::error::WebError;
 use crate::{Web, acts};
-use soloist_domain::definition::MISSING;
 use soloist_domain::name::{JobName, NodeName};
 use soloist_domain::placement::departures;
 use soloist_domain::time::StoreTime;
 use soloist_ops::nodes;
 use soloist_store::leases::{HeldLease, Leases as _};
 use soloist_store::nodes::takers;
+use soloist_view::DriftView;
 use soloist_view::words::{Arg, Language, Piece, clock, day_clock, duration, exactly, phrase, say};
 use soloist_view::{HeldLeaseView, LeaseKind, NodeView, VitalsView};
 
@@ -217,13 +217,9 @@ fn once_held(web: &Web, caller: &Caller, node: &str, now: Option<StoreTime>) -> 
 /// What a node defines otherwise than most.
 fn drift(web: &Web, caller: &Caller, node: &str) -> Vec<String> {
     let (lang, hidden) = (caller.language, web.live.hidden_from(Some(caller)));
-    let gap = say(lang, "list-separator", &[]);
     let jobs = web.live.drift_of(node).into_iter().filter(|(job, _)| !hidden.has_job(job.as_str()));
     jobs.map(|(job, differs)| {
-        let keys = match differs.as_slice() {
-            [one] if one == MISSING => say(lang, "drift-missing", &[]),
-            keys => keys.join(&gap),
-        };
+        let keys = DriftView::words(&differs, lang);
         say(lang, "drift-of", &[("job", Arg::from(job.as_str())), ("keys", Arg::from(keys))])
     })
     .collect()

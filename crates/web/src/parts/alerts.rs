@@ -178,6 +178,12 @@ fn what(when: When) -> &'static str {
         When::Stuck => "alert-when-stuck",
         When::Drift => "alert-when-drift",
         When::OverdueClaims => "alert-when-overdue-claims",
+        When::NotStarted => "alert-when-not-started",
+        When::NotFinished => "alert-when-not-finished",
+        When::MissedTick => "alert-when-missed-tick",
+        When::TickLost => "alert-when-tick-lost",
+        When::TooQuick => "alert-when-too-quick",
+        When::NoSuccessFor => "alert-when-no-success-for",
         When::ChannelLost => "alert-when-channel-lost",
     }
 }

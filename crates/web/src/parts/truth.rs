@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use askama::Template;
 
-use soloist_domain::definition::MISSING;
 use soloist_domain::name::{JobName, NodeName};
 use soloist_domain::time::StoreTime;
+use soloist_view::DriftView;
 use soloist_view::words::{Arg, Language, Piece, clock, duration, exactly, phrase, say};
 
 /// Something that every page must say before anything else.
@@ -138,10 +138,7 @@ fn line(fact: &Fact, lang: Language, now: StoreTime) -> Line {
         Fact::Drift { node, jobs } => {
             let gap = say(lang, "list-separator", &[]);
             let named = jobs.iter().take(NAMED).map(|(job, differs)| {
-                let keys = match differs.as_slice() {
-                    [one] if one == MISSING => say(lang, "drift-missing", &[]),
-                    keys => keys.join(&gap),
-                };
+                let keys = DriftView::words(differs, lang);
                 say(
                     lang,
                     "drift-of",
@@ -166,6 +163,7 @@ fn line(fact: &Fact, lang: Language, now: StoreTime) -> Line {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use soloist_domain::definition::MISSING;
     use soloist_store::StoreError;
 
     fn node(name: &str) -> NodeName {

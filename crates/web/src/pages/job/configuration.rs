@@ -83,6 +83,8 @@ pub(in crate::pages) fn keys(
         ("viewers", list(&job.viewers)),
         ("rotation", text(job.rotation.as_ref().map(AsRef::as_ref))),
     ];
+    // Its address may hold a key.
+    let heartbeat = || job.heartbeat_url.as_ref().map_or_else(none, |_| word("config-hidden"));
     if !job.elsewhere && !job.is_external() {
         let command = match sees_command {
             true => job.command.iter().map(|part| shown(part)).collect(),
@@ -121,6 +123,7 @@ pub(in crate::pages) fn keys(
                 },
             ),
             ("max_silence", lengths(job.max_silence)),
+            ("heartbeat_url", heartbeat()),
         ]);
     }
     let gap = say(lang, "list-separator", &[]);
@@ -138,14 +141,16 @@ fn shown(text: &str) -> String {
 
 /// The living nodes, and how far each agrees with most.
 fn nodes(job: &JobConfig, all: &[NodeRecord], drift: &[DriftView], lang: Language) -> Vec<Node> {
-    let gap = say(lang, "list-separator", &[]);
     let living = all.iter().filter(|node| node.is_alive());
     let node = living.map(|node| {
         let name = node.beat.node.as_str();
         let differs = drift.iter().find(|one| one.node == name).map(|one| one.differs.as_slice());
         let said = match differs {
             Some([one]) if one == MISSING => say(lang, "config-missing", &[]),
-            Some(keys) => say(lang, "config-differs", &[("keys", Arg::from(keys.join(&gap)))]),
+            Some(keys) => {
+                let keys = DriftView::words(keys, lang);
+                say(lang, "config-differs", &[("keys", Arg::from(keys))])
+            }
             None if node.told.get(&job.name).is_some() => say(lang, "config-agrees", &[]),
             None => say(lang, "config-untold", &[]),
         };
