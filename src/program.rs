@@ -12,7 +12,7 @@ use soloist_cli::fence::FenceError;
 use soloist_cli::{self as cli, Cli, CollectArgs, Command, Failure, RunArgs, ServeArgs, TurnArgs};
 use soloist_config::{self as config, Config, Examination};
 use soloist_domain::lease::Timing;
-use soloist_domain::name::{CollectorName, NodeName, WorkerName};
+use soloist_domain::name::{CollectorName, NodeName, TickText, WorkerName};
 use soloist_guard::choice::Choice;
 use soloist_guard::shield;
 use soloist_process::outlet::{self, LastWords};
@@ -21,6 +21,7 @@ use soloist_process::telemetry;
 use soloist_remote::Access;
 use soloist_runner::collect_command::{self, CollectCommand};
 use soloist_runner::entrusted::Entrusted;
+use soloist_runner::once::{RunOnce, Which};
 use soloist_runner::program::Program;
 use soloist_runner::run_at_node;
 use soloist_runner::run_command::{self, RunCommand};
@@ -129,6 +130,7 @@ async fn run_leased(args: RunArgs, examined: Examination) -> Result<ExitCode, Fa
         Ok(timing) => timing,
         Err(problem) => return Err(Failure::Usage(format!("--ttl: {problem}"))),
     };
+    let once = once(&args)?;
     let config = examined.config?;
     if config.job(args.name.as_str()).is_some() {
         return Err(Failure::Refused(format!(
@@ -141,9 +143,46 @@ async fn run_leased(args: RunArgs, examined: Examination) -> Result<ExitCode, Fa
         name: args.name,
         timing: timing.unwrap_or(config.timing),
         wait: args.wait,
+        once,
         program: program(Here::at_store(config)?, args.argv, args.stop_grace)?,
     };
     Ok(exit_code(run_command::run(command).await?))
+}
+
+/// What `--tick` and `--once-per` say.
+fn once(args: &RunArgs) -> Result<Option<RunOnce>, Failure> {
+    let zone = args.zone.as_deref();
+    let tick = match (&args.tick, &args.once_per) {
+        (Some(tick), _) => {
+            let tick = TickText::new(tick);
+            Which::Text(tick.map_err(|error| Failure::Usage(format!("--tick: {error}")))?)
+        }
+        (None, Some(expression)) => {
+            let Some(zone) = zone else {
+                return Err(Failure::Usage("--once-per: a cron expression needs a zone: add --zone Asia/Shanghai, or --zone UTC; the zone of the machine is never taken".to_owned()));
+            };
+            let quartz = args.dialect.as_deref() == Some("quartz");
+            let ticks = config::ticks(&args.name, expression, zone, quartz);
+            Which::Newest(ticks.map_err(Failure::Usage)?)
+        }
+        (None, None) if args.retry_failed => {
+            return Err(Failure::Usage("--retry-failed: it counts only with a tick: add --tick TEXT, or --once-per EXPR --zone ZONE".to_owned()));
+        }
+        (None, None) => return only_with_an_expression(zone).map(|()| None),
+    };
+    if args.tick.is_some() {
+        only_with_an_expression(zone)?;
+    }
+    Ok(Some(RunOnce { tick, retry_failed: args.retry_failed }))
+}
+
+fn only_with_an_expression(zone: Option<&str>) -> Result<(), Failure> {
+    match zone {
+        Some(_) => Err(Failure::Usage(
+            "--zone: it counts only with --once-per EXPR: add that, or leave --zone out".to_owned(),
+        )),
+        None => Ok(()),
+    }
 }
 
 /// How long a lease lasts that a node is asked for, unless it is said; as the API has it.
@@ -152,11 +191,13 @@ const LEASE_OF_NODE: Duration = Duration::from_secs(10);
 async fn run_by_nodes(args: RunArgs, here: Here) -> Result<ExitCode, Failure> {
     let timing = Timing::from_ttl(args.ttl.unwrap_or(LEASE_OF_NODE));
     let Some(access) = here.server.clone() else { return Ok(ExitCode::FAILURE) };
+    let once = once(&args)?;
     let command = RunCommand {
         open: soloist_stores::connect,
         name: args.name,
         timing: timing.map_err(|problem| Failure::Usage(format!("--ttl: {problem}")))?,
         wait: args.wait,
+        once,
         program: program(here, args.argv, args.stop_grace)?,
     };
     Ok(exit_code(run_at_node::run(command, access).await?))

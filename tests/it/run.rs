@@ -1,5 +1,7 @@
 //! `soloist run`, as cron and deploy scripts use it: one at a time, every byte, every signal, every way to die.
 
+mod once;
+
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::PathBuf;

@@ -19,10 +19,11 @@ use soloist::store::hidden::HiddenNames as _;
 use soloist::store::jobs::Jobs as _;
 use soloist::store::journal::{AuditEntry, AuditFilter, Journal as _, Kind};
 use soloist::store::rotation::{Rotations as _, TURNS_KEPT};
+use soloist::store::spent::SpentTicks as _;
 use soloist::store::timeline::{SPANS_KEPT, Timelines as _};
 use soloist::store::{Options, Store};
 
-use self::filled::{JOBS, claimed, fill, granted, job, turn};
+use self::filled::{JOBS, TICKS, claimed, fill, granted, job, turn};
 use self::places::{
     Place, beside_zookeeper, cluster, mariadb, postgres, redis, sqlite, wide_redis,
 };
@@ -78,6 +79,12 @@ async fn shown(store: &Store) -> BTreeMap<&'static str, Vec<String>> {
     shown.insert("runs", lines(&runs));
     shown.insert("log", lines(&log));
     shown.insert("timelines", lines(&timelines));
+    let mut ticks = Vec::new();
+    for tick in TICKS {
+        let tick = tick.parse().expect("a good tick");
+        ticks.push(store.spent(&job("nightly"), &tick).await.expect("an answer").expect("spent"));
+    }
+    shown.insert("ticks", lines(&ticks));
     let mut sources = store.sources(None).await.expect("an answer");
     sources.iter_mut().for_each(|view| view.now = Stamp(0));
     shown.insert("sources", lines(&sources));

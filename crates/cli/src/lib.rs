@@ -199,11 +199,20 @@ Exit code 0 when nothing is bad, else 1. Warnings do not count. A store out of r
     },
     /// Run any command under a lease of its own: on one node at a time, guarded and fenced as a job is
     #[command(after_help = "\
-Example: soloist run --name nightly --wait 10m -- ./backup.sh --full
+Examples:
+  soloist run --name nightly --wait 10m -- ./backup.sh --full
+  soloist run --name nightly --tick \"$(date +%F)\" -- ./backup.sh --full
+  soloist run --name nightly --once-per '30 2 * * *' --zone Asia/Shanghai -- ./backup.sh --full
 
 The command's exit code is returned, 128 + N when signal N ended it, 127 when it could not be started; 75 when the
 lease was not had in time, 76 when it was lost and the command was killed. Of several machines that start the same
-line, one runs it; the others wait for --wait.
+line, one runs it; the others wait for --wait, and then run it too.
+
+With --tick or --once-per it is run once for each tick. The tick is spent before the command begins, in the step that
+grants the lease. Whoever comes later ends with 0 at once, also while the command still runs, and says who did it and
+when. If a machine dies in between, nobody runs it, and everybody who comes later says so; with --retry-failed a tick
+whose command failed or was lost is run again. Whoever meets the lease waits for it for at least 5 s. The command finds
+the tick in $SOLOIST_TICK.
 
 HUP, INT, QUIT and TERM ask the command to stop (TERM, --stop-grace, KILL to its whole tree); a second one kills it at
 once. Its output is passed on unchanged; its standard input is empty: give it files.")]
@@ -554,6 +563,23 @@ pub struct RunArgs {
     /// lease when that runs out
     #[arg(long, value_name = "DUR", value_parser = duration, default_value = "2s")]
     pub stop_grace: Duration,
+    /// Run it once for TEXT over all machines, whoever starts it and however often: 1 to 200 bytes, for example a date.
+    /// Kept for 400 days
+    #[arg(long, value_name = "TEXT", conflicts_with = "once_per")]
+    pub tick: Option<String>,
+    /// The same for the newest tick of a cron expression that is due, by the store's clock; one that is due within a
+    /// minute (half the interval, if that is shorter) is waited for
+    #[arg(long, value_name = "EXPR")]
+    pub once_per: Option<String>,
+    /// The zone of EXPR, by its IANA name; that of the machine is never taken
+    #[arg(long, value_name = "ZONE")]
+    pub zone: Option<String>,
+    /// How EXPR is read: quartz for 6 or 7 fields
+    #[arg(long, value_name = "DIALECT", value_parser = ["cron", "quartz"], requires = "once_per")]
+    pub dialect: Option<String>,
+    /// With --tick or --once-per: run it again if its command failed or was lost
+    #[arg(long)]
+    pub retry_failed: bool,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     pub argv: Vec<OsString>,

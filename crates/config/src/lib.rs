@@ -55,7 +55,7 @@ pub use load::{Environment, Examination, Overrides, WithoutJobs, examine, load};
 pub use oidc::{DefaultRole, Oidc, RolesOfGroups, Secret};
 pub use params::{Param, ParamKind};
 pub use problem::{Place, Problem, Problems};
-pub use schedule::Scheduled;
+pub use schedule::{Scheduled, ticks};
 
 /// A checked configuration.
 #[derive(Debug, Clone)]

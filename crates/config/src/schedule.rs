@@ -8,8 +8,8 @@ use super::params::{self, Param};
 use soloist_domain::backoff::Backoff;
 use soloist_domain::lease::Timing;
 use soloist_domain::name::JobName;
-use soloist_domain::tick::{self, GRACE, Missed, OnLoss, Overlap, Rules};
-use soloist_schedule::{Kind, Schedule, Spec};
+use soloist_domain::tick::{self, GRACE, Missed, OnLoss, Overlap, Rules, Ticks};
+use soloist_schedule::{Kind, Schedule, Spec, Wrong};
 
 /// All keys of this room.
 pub(super) const KEYS: [&str; 17] = [
@@ -195,6 +195,32 @@ fn plan(section: &Section<'_>, main: &str, beside: &Beside<'_>) -> Option<Schedu
             }
             None
         }
+    }
+}
+
+/// The ticks of a cron expression that a command line gives, for the lease `name`.
+///
+/// # Errors
+/// What is wrong with which option, and what to write instead.
+pub fn ticks(
+    name: &JobName,
+    expression: &str,
+    zone: &str,
+    quartz: bool,
+) -> Result<Arc<dyn Ticks>, String> {
+    if expression.trim_start().to_ascii_lowercase().starts_with("@every") {
+        return Err("--once-per: an interval is no expression: write it as one, for example \"*/15 * * * *\"".to_owned());
+    }
+    let kind = Kind::Cron { lines: vec![expression.to_owned()], quartz };
+    let spec = Spec { kind, zone: Some(zone.to_owned()), jitter: Duration::ZERO };
+    let told = |wrong: Wrong| {
+        let option = if wrong.line.is_some() { "--once-per" } else { "--zone" };
+        // As a configuration has it.
+        format!("{option}: {}", wrong.text.replace("dialect = \"quartz\"", "--dialect quartz"))
+    };
+    match Schedule::read(name, &spec) {
+        Ok(schedule) => Ok(Arc::new(schedule)),
+        Err(wrongs) => Err(wrongs.into_iter().map(told).collect::<Vec<_>>().join("\n")),
     }
 }
 

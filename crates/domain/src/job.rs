@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::drill::Drill;
 use super::lease::Token;
 use super::name::{JobName, NodeName, Owner, RunId, UserName};
+use super::spent::Newest;
 use super::tick::{Clock, Outcome, Upcoming};
 use super::time::StoreTime;
 
@@ -259,6 +260,8 @@ pub struct JobRecord {
     pub log_seq: u64,
     /// Its ticks, of a job that has, or had, a schedule.
     pub clock: Option<Box<Clock>>,
+    /// The newest tick that was spent under this name, of a lease that was asked for with one.
+    pub spent: Option<Box<Newest>>,
 }
 
 impl JobRecord {
@@ -284,6 +287,7 @@ impl JobRecord {
             last_line: None,
             log_seq: 0,
             clock: None,
+            spent: None,
         }
     }
 

@@ -30,6 +30,7 @@ pub mod rotation;
 pub mod shape;
 pub mod shebang;
 pub mod sign_in;
+pub mod spent;
 pub mod supervise;
 pub mod terminal;
 pub mod throughput;

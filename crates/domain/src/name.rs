@@ -143,6 +143,44 @@ texts! { check_label, InvalidLabel:
     RequestId;
 }
 
+/// Longest text of a tick that a caller names, in bytes.
+const LONGEST_TICK: usize = 200;
+
+/// Why a text cannot name a tick.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{given:?} cannot name a tick: {why}")]
+pub struct InvalidTick {
+    /// The text as it was given, or its begin.
+    pub given: String,
+    /// What is wrong, and what to write.
+    pub why: String,
+}
+
+fn check_tick(text: &str) -> Result<(), InvalidTick> {
+    let control = text.chars().find(|one| one.is_control());
+    let why = if text.trim().is_empty() {
+        "it is empty: write what tells this run from all others, for example 2026-11-27".to_owned()
+    } else if text.len() > LONGEST_TICK {
+        format!(
+            "it has {} bytes, and {LONGEST_TICK} are the most: write less, or a hash of it",
+            text.len()
+        )
+    } else if let Some(control) = control {
+        format!(
+            "it has the control character U+{:04X}: write one line of letters, digits, signs and spaces",
+            u32::from(control)
+        )
+    } else {
+        return Ok(());
+    };
+    Err(InvalidTick { given: text.chars().take(80).collect(), why })
+}
+
+texts! { check_tick, InvalidTick:
+    /// What one run of a name is for, as its caller says it: 1 to 200 bytes without control characters, compared byte by byte.
+    TickText;
+}
+
 impl NodeName {
     /// Stands for a node whose name is not known any more.
     #[must_use]
@@ -251,6 +289,25 @@ mod tests {
         }
         for bad in ["", "-a", ".a", "A", "a b", "ä", "a/b", &"a".repeat(65)] {
             assert!(JobName::new(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_tick_is_any_line_of_at_most_200_bytes() {
+        for good in ["1", "2026-11-27", " a ", "订单 10248/%2F'\"", &"é".repeat(100)] {
+            assert!(TickText::new(good).is_ok(), "{good}");
+        }
+        for (bad, why) in [
+            ("", "it is empty"),
+            (" \u{3000}", "it is empty"),
+            (&"é".repeat(101), "it has 202 bytes"),
+            ("a\nb", "U+000A"),
+            ("\u{7f}", "U+007F"),
+            ("a\0", "U+0000"),
+            ("\u{85}b", "U+0085"),
+        ] {
+            let error = TickText::new(bad).expect_err(bad).to_string();
+            assert!(error.contains(why) && error.contains("write"), "{error}");
         }
     }
 }

@@ -46,13 +46,23 @@ pub(super) struct Patience {
     what: String,
     begun: Boot,
     wait: Option<Duration>,
+    lengthened: bool,
     said: bool,
 }
 
 impl Patience {
     /// To wait for `what`, for ever if that is not limited.
     pub(super) fn new(what: String, wait: Option<Duration>) -> Self {
-        Self { what, begun: clock::boot(), wait, said: false }
+        Self { what, begun: clock::boot(), wait, lengthened: false, said: false }
+    }
+
+    /// Waits for at least so long from now on, the first time that this is said.
+    pub(super) fn at_least(&mut self, more: Duration) {
+        if !std::mem::replace(&mut self.lengthened, true)
+            && let Some(wait) = &mut self.wait
+        {
+            *wait = (*wait).max(clock::boot().since(self.begun) + more);
+        }
     }
 
     /// Notes that it has to wait because of `why`. For how long at most; `None` when the patience is over.

@@ -48,6 +48,7 @@ pub mod leftovers;
 mod line;
 mod local_job;
 pub mod nursery;
+pub mod once;
 mod outlook;
 mod output;
 pub mod program;

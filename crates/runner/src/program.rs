@@ -34,8 +34,8 @@ pub struct Program {
 impl Program {
     /// The same, with more in its environment.
     #[must_use]
-    pub(super) fn with<const N: usize>(mut self, more: [(&str, String); N]) -> Self {
-        self.env.extend(more.map(|(name, value)| (name.into(), value.into())));
+    pub(super) fn with<'a>(mut self, more: impl IntoIterator<Item = (&'a str, String)>) -> Self {
+        self.env.extend(more.into_iter().map(|(name, value)| (name.into(), value.into())));
         self
     }
 

@@ -3,8 +3,9 @@
 //! What the command gets, how it is stopped and what is exited with is as of [`super::run_command`]. A grant may have waited for
 //! long, so the lease is renewed once before the command starts, and the trust counts from before that.
 
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
+use anyhow::Context as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -13,16 +14,19 @@ use tokio::time::{sleep, timeout};
 use super::attend::{Attendant, Command};
 use super::child::{Child, Spec, Streams, Work, become_subreaper};
 use super::command::{
-    ASK_AGAIN, Interrupts, LAST_WORDS, NOT_HAD, Patience, SIGNALLED, exit_code, say, to_its_end,
+    ASK_AGAIN, Interrupts, LAST_WORDS, NOT_HAD, NOT_STARTED, Patience, SIGNALLED, exit_code, say,
+    to_its_end,
 };
 use super::hold::{Hold, Renew, Renewed};
+use super::once::{self, Meant, NOTED_WITHIN};
 use super::run_command::RunCommand;
 use super::signals::Signals;
 use super::trouble::Trouble;
 use soloist_domain::job::Exit;
 use soloist_domain::lease::{Timing, Token};
 use soloist_domain::name::{Owner, RunId};
-use soloist_domain::time::Boot;
+use soloist_domain::spent::{Once, Standing};
+use soloist_domain::time::{Boot, StoreTime};
 use soloist_process::clock;
 use soloist_remote::{Access, Call, Client, RemoteError, part};
 
@@ -30,6 +34,8 @@ use soloist_remote::{Access, Call, Client, RemoteError, part};
 const LONGEST_POLL: Duration = Duration::from_secs(20);
 /// Beyond the wait that was asked for, an answer may take this long.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
+/// Nothing was begun.
+const UNUSED: &str = "unused";
 
 /// What a node answers to a request for a lease.
 #[derive(Deserialize)]
@@ -41,6 +47,22 @@ struct Answer {
     holder: Option<String>,
     #[serde(default)]
     retry_in_ms: u64,
+    spent: Option<SpentTick>,
+}
+
+/// What it says of a tick that another had.
+#[derive(Deserialize)]
+struct SpentTick {
+    started: String,
+    ended: Option<String>,
+    outcome: Standing,
+    code: Option<i32>,
+}
+
+/// What this needs of a node's status.
+#[derive(Deserialize)]
+struct Clock {
+    now: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -95,9 +117,9 @@ impl Leased {
         Timing::from_ttl(lease).map_err(|error| Trouble::Other(error.into()))
     }
 
-    async fn release(&self, exit: Exit, failed: bool) -> Result<(), RemoteError> {
+    async fn release(&self, exit: Exit, end: &str) -> Result<(), RemoteError> {
         let body = json!({
-            "secret": self.secret, "end": if failed { "failed" } else { "done" },
+            "secret": self.secret, "end": end,
             "code": exit.code, "error": Value::Null,
         });
         self.client.tell(Call::post(self.at("release")).with(&body).repeatable()).await
@@ -143,14 +165,26 @@ impl Attendant for Told<'_> {
 ///
 /// # Errors
 /// As of that; what a node refuses.
-pub async fn run(with: RunCommand, access: Access) -> anyhow::Result<i32> {
+pub async fn run(mut with: RunCommand, access: Access) -> anyhow::Result<i32> {
     let mut signals = Signals::listen()?;
     // This process starts one guard and nothing else.
     become_subreaper();
     with.program.sweep()?;
     let client = Client::new(access)?;
     let mut patience = Patience::new(format!("the lease of {}", with.name), with.wait);
-    let request = format!("{:032x}", rand::random::<u128>());
+    let once = tokio::select! {
+        meant = meant(&client, &with, &mut patience) => match meant? {
+            Ok(meant) => meant,
+            Err(code) => return Ok(code),
+        },
+        signal = signals.next() => return Ok(SIGNALLED + signal),
+    };
+    if let Some(meant) = &once {
+        with.program = with.program.with(meant.variables());
+        patience = Patience::new(format!("the lease of {}", with.name), with.wait);
+    }
+    let id = format!("{:032x}", rand::random::<u128>());
+    let request = Request { id, once: once.map(|meant| meant.once) };
     let had = tokio::select! {
         had = acquire(&client, &with, &request, &mut patience) => had,
         signal = signals.next() => {
@@ -158,20 +192,77 @@ pub async fn run(with: RunCommand, access: Access) -> anyhow::Result<i32> {
             return Ok(SIGNALLED + signal);
         }
     };
-    let Some(had) = had? else {
-        give_back(&client, &with, &request).await;
-        return Ok(NOT_HAD);
-    };
-    had.run(with, &mut signals).await
+    match had? {
+        Said::Lease(had) => had.run(with, &mut signals).await,
+        Said::Spent => Ok(0),
+        Said::Nothing => {
+            give_back(&client, &with, &request).await;
+            Ok(NOT_HAD)
+        }
+    }
 }
 
-fn ask(with: &RunCommand, request: &str, wait: Duration) -> Call {
+/// As [`super::run_command`] has it, by the clock that a node says.
+async fn meant(
+    client: &Client,
+    with: &RunCommand,
+    patience: &mut Patience,
+) -> anyhow::Result<Result<Option<Meant>, i32>> {
+    let Some(once) = &with.once else { return Ok(Ok(None)) };
+    if let Err(why) = with.program.find() {
+        say(&why);
+        return Ok(Err(NOT_STARTED));
+    }
+    let meant = loop {
+        if let Some(meant) = once.at_any_time() {
+            break meant;
+        }
+        let why = match client.ask(Call::get("/api/v1/status")).await {
+            Ok(Clock { now: Some(now) }) => {
+                let now = humantime::parse_rfc3339(&now).context("read the clock of the node")?;
+                let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+                let ms = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
+                break once.at(StoreTime(ms))?;
+            }
+            Ok(Clock { now: None }) => "the node does not know the store's clock".to_owned(),
+            Err(error) => Trouble::from(error).passing()?,
+        };
+        let Some(left) = patience.left(&why) else { return Ok(Err(NOT_HAD)) };
+        sleep(left.min(ASK_AGAIN)).await;
+    };
+    if !meant.wait.is_zero() {
+        say(&meant.waits(&with.name));
+        sleep(meant.wait).await;
+    }
+    Ok(Ok(Some(meant)))
+}
+
+/// A request for a lease, however often it is sent.
+struct Request {
+    id: String,
+    once: Option<Once>,
+}
+
+/// What came of it.
+enum Said {
+    Lease(Had),
+    /// The tick is another's, and that was said.
+    Spent,
+    /// It was not granted in time.
+    Nothing,
+}
+
+fn ask(with: &RunCommand, request: &Request, wait: Duration) -> Call {
     let wait = wait.min(LONGEST_POLL);
-    let body = json!({
-        "holder": with.program.node, "request_id": request,
+    let mut body = json!({
+        "holder": with.program.node, "request_id": request.id,
         "ttl_ms": u64::try_from(with.timing.ttl.as_millis()).unwrap_or(u64::MAX),
         "wait_ms": u64::try_from(wait.as_millis()).unwrap_or(0),
     });
+    if let Some(once) = &request.once {
+        body["tick"] = once.tick.as_str().into();
+        body["retry_failed"] = once.retry_failed.into();
+    }
     let path = format!("/api/v1/leases/{}", part(with.name.as_str()));
     Call::post(path).with(&body).repeatable().within(wait + ANSWER_MAX)
 }
@@ -179,9 +270,9 @@ fn ask(with: &RunCommand, request: &str, wait: Duration) -> Call {
 async fn acquire(
     client: &Client,
     with: &RunCommand,
-    request: &str,
+    request: &Request,
     patience: &mut Patience,
-) -> anyhow::Result<Option<Had>> {
+) -> anyhow::Result<Said> {
     let mut wait = Duration::ZERO;
     loop {
         let asked = clock::boot();
@@ -194,7 +285,7 @@ async fn acquire(
                 let sent = clock::boot();
                 match lease.extend().await {
                     Ok(timing) if timing.trusted_until(sent) > clock::boot() => {
-                        return Ok(Some(Had { lease, token, run, timing, sent }));
+                        return Ok(Said::Lease(Had { lease, token, run, timing, sent }));
                     }
                     Ok(_) => (Duration::ZERO, "it came too late to be trusted".to_owned()),
                     Err(Trouble::NotFound(_)) => {
@@ -203,7 +294,24 @@ async fn acquire(
                     Err(error) => (ASK_AGAIN, error.passing()?),
                 }
             }
+            Ok(Answer { spent: Some(spent), holder, .. }) => {
+                let Some(once) = &request.once else { return Ok(Said::Spent) };
+                let had = once::Had {
+                    name: &with.name,
+                    tick: &once.tick,
+                    by: holder.as_deref().unwrap_or("another"),
+                    started: spent.started,
+                    ended: spent.ended,
+                    standing: spent.outcome,
+                    code: spent.code,
+                };
+                say(&had.sentence());
+                return Ok(Said::Spent);
+            }
             Ok(Answer { reason, holder, retry_in_ms, .. }) => {
+                if request.once.is_some() && reason.as_deref() == Some("busy") {
+                    patience.at_least(NOTED_WITHIN);
+                }
                 // A node that is shutting down answers at once.
                 let soon = !wait.is_zero() && clock::boot().since(asked) < ASK_AGAIN;
                 let pause = if soon { Duration::from_millis(retry_in_ms) } else { Duration::ZERO };
@@ -216,21 +324,21 @@ async fn acquire(
             // What came of it is unknown: the same is asked again, which is the same request.
             Err(error) => (ASK_AGAIN, Trouble::from(error).passing()?),
         };
-        let Some(left) = patience.left(&why) else { return Ok(None) };
+        let Some(left) = patience.left(&why) else { return Ok(Said::Nothing) };
         wait = left;
         sleep(pause.min(left)).await;
     }
 }
 
 /// An answer that was lost may have been a grant, which would keep others waiting.
-async fn give_back(client: &Client, with: &RunCommand, request: &str) {
+async fn give_back(client: &Client, with: &RunCommand, request: &Request) {
     let asked = async {
         let answer: Answer = client.ask(ask(with, request, Duration::ZERO)).await?;
         let Some(secret) = answer.secret else { return Ok(()) };
         let (client, name) = (client.clone(), with.name.to_string());
         let (patience, stop) = (with.timing.store_timeout, watch::Sender::new(None));
         let lease = Leased { client, name, secret, patience, stop };
-        lease.release(Exit::default(), true).await
+        lease.release(Exit::default(), UNUSED).await
     };
     drop(timeout(LAST_WORDS, asked).await);
 }
@@ -266,7 +374,7 @@ impl Had {
             Ok(spawned) => spawned,
             Err(error) => {
                 hold.end();
-                drop(lease.release(Exit::default(), true).await);
+                drop(lease.release(Exit::default(), UNUSED).await);
                 return Err(error.into());
             }
         };
@@ -274,8 +382,12 @@ impl Had {
         let mut told = Told { interrupts, stop };
         let ended = to_its_end(&child, events, &mut hold, &mut told, &name).await?;
         hold.end();
-        let failed = ended.is_fenced() || !ended.exit.is_success();
-        if ended.lost || released(&lease, ended.exit, failed).await {
+        let end = match () {
+            () if ended.cause.is_err() => UNUSED,
+            () if ended.is_fenced() || !ended.exit.is_success() => "failed",
+            () => "done",
+        };
+        if ended.lost || released(&lease, ended.exit, end).await {
             child.dismiss();
         }
         Ok(exit_code(&ended, &name, &format!("the lease of {name}"), "not renewed in time"))
@@ -283,10 +395,10 @@ impl Had {
 }
 
 /// Whether the lease is given back, or not held any more; otherwise that is left to the guard.
-async fn released(lease: &Leased, exit: Exit, failed: bool) -> bool {
+async fn released(lease: &Leased, exit: Exit, end: &str) -> bool {
     let begun = clock::boot();
     loop {
-        match lease.release(exit, failed).await {
+        match lease.release(exit, end).await {
             Ok(()) => return true,
             Err(error) if error.may_pass() && clock::boot().since(begun) < LAST_WORDS => {
                 sleep(ASK_AGAIN).await;

@@ -15,10 +15,11 @@ use tokio::time::{sleep, timeout};
 use super::attend::{Attendant, Command};
 use super::child::{Child, ChildEvent, Spec, Streams, Work, become_subreaper};
 use super::command::{
-    ASK_AGAIN, Interrupts, LAST_WORDS, NOT_HAD, Patience, SIGNALLED, connect, exit_code, rounded,
-    say, to_its_end,
+    ASK_AGAIN, Interrupts, LAST_WORDS, NOT_HAD, NOT_STARTED, Patience, SIGNALLED, connect,
+    exit_code, rounded, say, to_its_end,
 };
 use super::keeper::{Keeper, Kept, Told};
+use super::once::{self, Meant, NOTED_WITHIN, RunOnce};
 use super::program::Program;
 use super::signals::Signals;
 use soloist_domain::job::{Exit, RunEnd};
@@ -28,8 +29,10 @@ use soloist_domain::time::{Began, Boot, StoreTime};
 use soloist_process::clock;
 use soloist_process::telemetry::Metrics;
 use soloist_store::events::{Events, StoreEvent};
+use soloist_store::jobs::Jobs as _;
 use soloist_store::journal::{Ended, Journal, Started, Then};
 use soloist_store::leases::{Acquire, Acquired, Condition, Leases, Renewal};
+use soloist_store::spent::{Answer, Once, Spent, SpentTicks as _};
 use soloist_store::{Opener, Store, StoreError};
 
 /// A waiter looks at least this often, whatever hints it missed.
@@ -45,15 +48,17 @@ pub struct RunCommand {
     pub timing: Timing,
     /// How long to wait for the lease, and for a store that is away; `None` for ever.
     pub wait: Option<Duration>,
+    /// Once for a tick; `None`: each time.
+    pub once: Option<RunOnce>,
     pub program: Program,
 }
 
 /// Runs the command; returns its exit code, 128 + signal, 75 when the lease was not granted in time, 76 when it was
-/// lost and the command was killed.
+/// lost and the command was killed, 0 when its tick is spent.
 ///
 /// # Errors
 /// When the store cannot be used at all, the guard cannot be started, or signals cannot be listened to.
-pub async fn run(with: RunCommand) -> anyhow::Result<i32> {
+pub async fn run(mut with: RunCommand) -> anyhow::Result<i32> {
     let mut signals = Signals::listen()?;
     // This process starts one guard and nothing else: every orphan that comes to it is of that guard's script.
     become_subreaper();
@@ -65,6 +70,18 @@ pub async fn run(with: RunCommand) -> anyhow::Result<i32> {
         signal = signals.next() => return Ok(SIGNALLED + signal),
     };
     let Some(store) = store else { return Ok(NOT_HAD) };
+    let once = tokio::select! {
+        meant = meant(&store, &with, &mut patience) => match meant? {
+            Ok(meant) => meant,
+            Err(code) => return Ok(code),
+        },
+        signal = signals.next() => return Ok(SIGNALLED + signal),
+    };
+    if let Some(meant) = &once {
+        with.program = with.program.with(meant.variables());
+        patience = Patience::new(format!("the lease of {}", with.name), with.wait);
+    }
+    let once = once.map(|meant| meant.once);
     let ask = Acquire {
         job: with.name.clone(),
         owner: Owner(format!("{:032x}/run", rand::random::<u128>())),
@@ -74,16 +91,22 @@ pub async fn run(with: RunCommand) -> anyhow::Result<i32> {
         seen: Token(0),
     };
     let acquired = tokio::select! {
-        acquired = acquire(&store, &with, &ask, &mut patience) => acquired?,
+        acquired = acquire(&store, &with, &ask, once.as_ref(), &mut patience) => acquired?,
         signal = signals.next() => {
-            give_back(&store, &ask).await;
+            give_back(&store, &ask, once.as_ref()).await;
             return Ok(SIGNALLED + signal);
         }
     };
-    let Some((token, since, sent)) = acquired else {
-        give_back(&store, &ask).await;
-        return Ok(NOT_HAD);
+    let (token, since, sent) = match acquired {
+        Had::Lease { token, since, sent } => (token, since, sent),
+        Had::Spent => return Ok(0),
+        Had::Nothing => {
+            give_back(&store, &ask, once.as_ref()).await;
+            return Ok(NOT_HAD);
+        }
     };
+    let by = with.program.node.clone();
+    let spent = once.map(|once| Spent { tick: once.tick, token, by, at: since, ended: None });
     let keeper = Keeper::start(store.clone(), Arc::new(Metrics::default()));
     let renewal = Renewal {
         job: with.name.clone(),
@@ -101,9 +124,53 @@ pub async fn run(with: RunCommand) -> anyhow::Result<i32> {
         owner: ask.owner,
         token,
         run: RunId(ulid::Ulid::generate().to_string()),
+        spent,
         said: Arc::default(),
     };
     held.run(keeper, kept, &mut signals).await
+}
+
+/// Which tick is meant, once it is due. A program that is not there must not spend it: the inner error is what to exit with.
+async fn meant(
+    store: &Store,
+    with: &RunCommand,
+    patience: &mut Patience,
+) -> anyhow::Result<Result<Option<Meant>, i32>> {
+    let Some(once) = &with.once else { return Ok(Ok(None)) };
+    if let Err(why) = with.program.find() {
+        say(&why);
+        return Ok(Err(NOT_STARTED));
+    }
+    let meant = loop {
+        if let Some(meant) = once.at_any_time() {
+            break meant;
+        }
+        match store.snapshot(std::slice::from_ref(&with.name)).await {
+            Ok(snapshot) => break once.at(snapshot.at)?,
+            Err(error @ StoreError::Unavailable(_)) => {
+                let Some(left) = patience.left(&error.to_string()) else {
+                    return Ok(Err(NOT_HAD));
+                };
+                sleep(left.min(ASK_AGAIN)).await;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    };
+    if !meant.wait.is_zero() {
+        say(&meant.waits(&with.name));
+        sleep(meant.wait).await;
+    }
+    Ok(Ok(Some(meant)))
+}
+
+/// What came of asking for the lease.
+enum Had {
+    /// It was granted to a request that was sent at `sent`.
+    Lease { token: Token, since: StoreTime, sent: Boot },
+    /// The tick is another's, and that was said.
+    Spent,
+    /// It was not granted in time.
+    Nothing,
 }
 
 /// Subscribes, tries, then sleeps until a hint, the lease's remaining time or a second.
@@ -111,8 +178,9 @@ async fn acquire(
     store: &Store,
     with: &RunCommand,
     ask: &Acquire,
+    once: Option<&Once>,
     patience: &mut Patience,
-) -> anyhow::Result<Option<(Token, StoreTime, Boot)>> {
+) -> anyhow::Result<Had> {
     let mut events: Option<mpsc::Receiver<StoreEvent>> = None;
     loop {
         if events.is_none() {
@@ -120,10 +188,24 @@ async fn acquire(
             events = store.subscribe(std::slice::from_ref(&with.name)).await.ok();
         }
         let sent = clock::boot();
-        let (pause, why) = match store.acquire(ask).await {
+        let answer = match once {
+            None => store.acquire(ask).await,
+            Some(once) => match store.acquire_once(ask, once).await {
+                Ok(Answer::Lease(acquired)) => Ok(acquired),
+                Ok(Answer::Spent { spent, standing, .. }) => {
+                    say(&once::Had::of(&with.name, &spent, standing).sentence());
+                    return Ok(Had::Spent);
+                }
+                Err(error) => Err(error),
+            },
+        };
+        if once.is_some() && matches!(answer, Ok(Acquired::Busy { .. })) {
+            patience.at_least(NOTED_WITHIN);
+        }
+        let (pause, why) = match answer {
             Ok(Acquired::Granted { token, since }) => {
                 if with.timing.trusted_until(sent) > clock::boot() {
-                    return Ok(Some((token, since, sent)));
+                    return Ok(Had::Lease { token, since, sent });
                 }
                 (Duration::ZERO, "the answer came too late to be trusted".to_owned())
             }
@@ -144,7 +226,7 @@ async fn acquire(
             Err(error @ StoreError::Unavailable(_)) => (ASK_AGAIN, error.to_string()),
             Err(error) => return Err(error.into()),
         };
-        let Some(left) = patience.left(&why) else { return Ok(None) };
+        let Some(left) = patience.left(&why) else { return Ok(Had::Nothing) };
         let hint = async {
             match &mut events {
                 Some(events) => hint(events, &with.name).await,
@@ -175,8 +257,13 @@ async fn hint(events: &mut mpsc::Receiver<StoreEvent>, name: &JobName) {
 
 /// An answer that was lost may have been a grant, which would keep others waiting: it is asked for once more, under
 /// the same owner, and given back.
-async fn give_back(store: &Store, ask: &Acquire) {
-    if let Ok(Acquired::Granted { .. }) = store.acquire(ask).await
+async fn give_back(store: &Store, ask: &Acquire, once: Option<&Once>) {
+    let asked = match once {
+        None => store.acquire(ask).await.map(Answer::Lease),
+        // Nothing was started: so the tick is not spent.
+        Some(once) => store.acquire_once(ask, once).await,
+    };
+    if let Ok(Answer::Lease(Acquired::Granted { .. })) = asked
         && let Err(error) = store.release(&ask.job, &ask.owner).await
     {
         say(&format!("the lease of {} is left to run out by itself: {error}", ask.job));
@@ -197,7 +284,10 @@ impl Attendant for Attending<'_> {
     async fn command(&mut self) -> Command {
         loop {
             tokio::select! {
-                Ok(()) = self.forgot.changed() => self.report(),
+                Ok(()) = self.forgot.changed() => {
+                    self.held.tell_spent();
+                    self.report();
+                }
                 command = self.interrupts.command() => return command,
             }
         }
@@ -226,6 +316,8 @@ struct Held {
     owner: Owner,
     token: Token,
     run: RunId,
+    /// The tick that it is for.
+    spent: Option<Spent>,
     /// When the command started, as the store said it.
     said: Arc<OnceLock<StoreTime>>,
 }
@@ -245,7 +337,16 @@ impl Held {
     }
 
     async fn run(self, keeper: Keeper, kept: Kept, signals: &mut Signals) -> anyhow::Result<i32> {
-        let (child, events) = Child::spawn(self.spec(), kept.lease.trusted_until())?;
+        let spawned = Child::spawn(self.spec(), kept.lease.trusted_until());
+        let (child, events) = match spawned {
+            Ok(spawned) => spawned,
+            Err(error) => {
+                keeper.forget(&self.owner);
+                // Nothing was started: so the tick is not spent.
+                drop(timeout(LAST_WORDS, self.store.release(&self.with.name, &self.owner)).await);
+                return Err(error.into());
+            }
+        };
         let Kept { mut lease, forgot, told } = kept;
         let interrupts = Interrupts::new(signals, self.with.program.stop_grace);
         let mut attending = Attending { held: &self, forgot, told, interrupts, started: None };
@@ -260,7 +361,8 @@ impl Held {
             () => RunEnd::Crashed,
         };
         let began = started.map(|(_, boot)| self.began(boot));
-        if self.record_ended(ended.exit, end, ended.processes_killed, began).await {
+        let then = if ended.cause.is_err() { Then::Unused } else { Then::Nothing };
+        if self.record_ended(ended.exit, end, ended.processes_killed, then, began).await {
             child.dismiss();
         }
         Ok(exit_code(&ended, name, &format!("the lease of {name}"), "not renewed in time"))
@@ -291,12 +393,24 @@ impl Held {
         });
     }
 
+    /// Tells a store that may have forgotten it which tick is spent.
+    fn tell_spent(&self) {
+        let Some(spent) = self.spent.clone() else { return };
+        let (store, name, owner) = (self.store.clone(), self.with.name.clone(), self.owner.clone());
+        tokio::spawn(async move {
+            if let Err(error) = store.tell_spent(&name, &owner, &spent).await {
+                tracing::warn!(%error, "the store may have forgotten the tick");
+            }
+        });
+    }
+
     /// Whether the end is recorded, which gives the lease back; otherwise that is left to the guard.
     async fn record_ended(
         &self,
         exit: Exit,
         end: RunEnd,
         processes_killed: u32,
+        then: Then,
         began: Option<Began>,
     ) -> bool {
         let name = &self.with.name;
@@ -308,7 +422,7 @@ impl Held {
             exit,
             end,
             processes_killed,
-            then: Then::Nothing,
+            then,
             began,
         };
         let begun = clock::boot();

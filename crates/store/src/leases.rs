@@ -9,6 +9,7 @@ pub use soloist_domain::grant::{Acquire, Acquired, Condition, Released, Renewal,
 use soloist_domain::job::LeaseRecord;
 use soloist_domain::lease::Token;
 use soloist_domain::name::{JobName, Owner};
+use soloist_domain::spent::Outcome;
 
 /// One job's lease and version, cheaply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,11 +62,18 @@ pub trait Leases {
     /// [`super::StoreError::Unavailable`].
     async fn release(&self, job: &JobName, owner: &Owner) -> Result<()>;
 
-    /// The same of who knows the token as well: another's lease stays, and the answer says so.
+    /// The same of who knows the token as well: another's lease stays, and the answer says so. `outcome` says what became of the tick that
+    /// was spent with it ([`super::spent`]), if one was; by [`Leases::release`] nothing was started for it.
     ///
     /// # Errors
     /// [`super::StoreError::Unavailable`].
-    async fn release_under(&self, job: &JobName, owner: &Owner, token: Token) -> Result<Released>;
+    async fn release_under(
+        &self,
+        job: &JobName,
+        owner: &Owner,
+        token: Token,
+        outcome: Outcome,
+    ) -> Result<Released>;
 
     /// Version and remaining lease of each job, in order, in one round trip per hundred.
     ///

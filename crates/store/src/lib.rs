@@ -33,6 +33,7 @@ pub mod portable;
 pub mod records;
 pub mod rotation;
 pub mod schema;
+pub mod spent;
 pub mod throughput;
 pub mod ticks;
 pub mod timeline;
@@ -53,7 +54,8 @@ use self::rotation::Rotations;
 use soloist_domain::dispatch::Rules;
 use soloist_domain::lease::{Stale, Token};
 use soloist_domain::name::{
-    JobName, NodeName, Owner, RotationName, RunId, SourceName, UserName, Waiter, WorkerName,
+    JobName, NodeName, Owner, RotationName, RunId, SourceName, TickText, UserName, Waiter,
+    WorkerName,
 };
 use soloist_domain::rotation as turns;
 use soloist_domain::tick;
@@ -363,7 +365,9 @@ forward! {
         fn acquire_if_no_line(ask: &leases::Acquire) -> Option<leases::Acquired>;
         fn renew(renewals: &[leases::Renewal]) -> Vec<leases::Renewed>;
         fn release(job: &JobName, owner: &Owner) -> ();
-        fn release_under(job: &JobName, owner: &Owner, token: Token) -> leases::Released;
+        fn release_under(
+            job: &JobName, owner: &Owner, token: Token, outcome: spent::Outcome
+        ) -> leases::Released;
         fn observe(jobs: &[JobName]) -> Vec<leases::Observed>;
         fn held() -> Vec<leases::HeldLease>;
     }
@@ -404,6 +408,14 @@ forward! {
     engine: timeline::Timelines {
         fn timeline(job: &JobName, most: usize) -> timeline::Seen;
         fn fold_runs(job: &JobName, kept: Duration) -> ();
+    }
+    engine: spent::SpentTicks {
+        fn acquire_once(ask: &leases::Acquire, once: &spent::Once) -> spent::Answer;
+        fn acquire_once_if_no_line(
+            ask: &leases::Acquire, once: &spent::Once
+        ) -> Option<spent::Answer>;
+        fn spent(name: &JobName, tick: &TickText) -> Option<(spent::Spent, spent::Standing)>;
+        fn tell_spent(name: &JobName, owner: &Owner, spent: &spent::Spent) -> ();
     }
     engine: ticks::TickBook {
         fn acquire_tick(

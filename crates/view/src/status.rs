@@ -19,6 +19,10 @@ use soloist_store::rotation::RotationView;
 pub struct Status {
     /// One for each job, in the order of the configuration.
     pub rows: Vec<StatusRow>,
+    /// The store's clock, as the node knows it; left out while it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
+    pub now: Option<String>,
 }
 
 /// A job in one line.

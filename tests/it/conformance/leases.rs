@@ -119,7 +119,10 @@ pub(super) async fn a_release_under_a_token_says_whose_the_lease_is(fresh: Fresh
     let (store, other) = (fresh.connect().await, fresh.connect().await);
     let (first, second) = (ask("outbound", "node-a"), ask("outbound", "node-b"));
     let release = async |store: &Store, ask: &Acquire, token| {
-        store.release_under(&ask.job, &ask.owner, token).await.expect("the store answers")
+        store
+            .release_under(&ask.job, &ask.owner, token, Outcome::UNUSED)
+            .await
+            .expect("the store answers")
     };
     assert_eq!(release(&store, &first, Token(1)).await, Released::Nothing, "never granted");
     let token = granted(&store, &first).await;

@@ -63,7 +63,7 @@ pub(super) async fn a_lease_is_granted_at_once_where_nobody_stands_in_its_line(f
     assert_eq!(record(&store, "stock").await.lease.map(|lease| lease.token), Some(token));
     assert!(matches!(at_once(&ask("stock", "shop-y")).await, Some(Acquired::Busy { .. })));
     // Somebody comes while the lease is known here.
-    store.release_under(&asked.job, &asked.owner, token).await.expect("released");
+    store.release_under(&asked.job, &asked.owner, token, Outcome::UNUSED).await.expect("released");
     join(&other, "b", "b", LONG).await;
     assert_eq!(at_once(&ask("stock", "shop-z")).await, None);
     assert_eq!(record(&store, "stock").await.lease, None);

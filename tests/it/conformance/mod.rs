@@ -43,6 +43,7 @@ mod rotation_history;
 mod rotation_order;
 mod rotation_turns;
 mod rotation_waiters;
+mod spent;
 mod throughput;
 mod timeline;
 
@@ -55,6 +56,7 @@ use std::time::Duration;
 use soloist::domain::job::{Exit, JobRecord, RunEnd};
 use soloist::domain::lease::Token;
 use soloist::domain::name::{JobName, NodeName, Owner, RunId, UserName};
+use soloist::domain::spent::Outcome;
 use soloist::domain::time::{Began, Boot, Stamp};
 use soloist::store::jobs::Jobs;
 use soloist::store::journal::{Ended, LogBounds, Started, Then};
@@ -107,6 +109,15 @@ macro_rules! laws {
             without_a_condition_only_the_lease_counts
             taking_the_lease_clears_the_next_run
             switched_off_while_twenty_ask_is_never_granted_afterwards
+        );
+        laws!(@room spent, $fresh;
+            of_twenty_who_ask_for_one_tick_one_is_granted_and_the_others_are_told
+            older_ticks_stay_spent_when_newer_ones_come
+            what_failed_or_was_lost_is_done_again_when_that_is_asked_for
+            a_tick_for_which_nothing_was_started_is_free_again
+            ticks_are_compared_byte_by_byte
+            a_tick_is_asked_for_at_once_where_nobody_stands_in_the_line
+            a_tick_is_told_again_by_who_holds_the_lease_and_by_nobody_else
         );
         laws!(@room renewals, $fresh;
             a_renewal_extends_the_lease

@@ -167,6 +167,8 @@ on_every_store! {
     a_failure_backs_off_and_success_rests
     a_lease_under_which_nothing_was_begun_is_no_crash_and_no_success
     a_silent_holder_is_passed_over_when_its_lease_is_over
+    a_lease_for_a_tick_is_granted_once_over_all_nodes
+    who_waits_for_a_tick_hears_that_it_is_spent
     a_lease_is_renewed_at_any_node
     many_leases_are_renewed_in_one_call_and_each_is_answered_for_itself
     renewals_wait_until_one_of_them_must_end
@@ -206,6 +208,76 @@ async fn a_name_of_its_own_is_held_by_one_program_at_a_time(on: On) {
     assert_eq!(next["ttl_ms"], 1_000);
     assert_eq!(release(&api, &lease, json!({})).await.0, StatusCode::CONFLICT, "another's");
     kept(&api, &next, json!({})).await;
+}
+
+async fn a_lease_for_a_tick_is_granted_once_over_all_nodes(on: On) {
+    let (server, here) = open(on).await;
+    let (_other, there) = beside(&server, &here).await;
+    let tick = |more: Value| {
+        let mut body = json!({"tick": "2026-11-27"});
+        for (name, value) in more.as_object().unwrap() {
+            body[name] = value.clone();
+        }
+        body
+    };
+    let first = take(&here, "nightly", "shop-a", "1", tick(json!({}))).await;
+    assert_eq!(first["tick"], "2026-11-27");
+    let again = take(&there, "nightly", "shop-a", "1", tick(json!({}))).await;
+    assert_eq!(again["token"], first["token"], "the same request has the same answer");
+    let late = take(&there, "nightly", "shop-b", "2", tick(json!({"wait_ms": 30_000}))).await;
+    assert_eq!((&late["reason"], &late["holder"]), (&json!("spent"), &json!("shop-a")), "{late}");
+    let spent = &late["spent"];
+    assert_eq!((&spent["outcome"], &spent["ended"]), (&json!("running"), &Value::Null), "{late}");
+    assert!(late["retry_in_ms"].as_u64().unwrap() > 0 && spent["started"].is_string(), "{late}");
+    let busy = take(&there, "nightly", "shop-b", "3", json!({"tick": "2026-11-28"})).await;
+    assert_eq!(busy["reason"], "busy");
+    assert_eq!(busy.get("spent"), None);
+    released(&here, &first, json!({"end": "failed", "code": 3})).await;
+    let late = take(&there, "nightly", "shop-b", "4", tick(json!({}))).await;
+    assert_eq!((&late["spent"]["outcome"], &late["spent"]["code"]), (&json!("failed"), &json!(3)));
+    let retried = tick(json!({"retry_failed": true}));
+    let second = take(&there, "nightly", "shop-b", "5", retried.clone()).await;
+    assert!(token(&second) > token(&first));
+    released(&there, &second, json!({"end": "unused"})).await;
+    let third = take(&here, "nightly", "shop-c", "6", tick(json!({}))).await;
+    assert!(token(&third) > token(&second), "nothing was begun: {third}");
+    released(&here, &third, json!({})).await;
+    let done = take(&there, "nightly", "shop-d", "7", retried).await;
+    assert_eq!((&done["reason"], &done["spent"]["outcome"]), (&json!("spent"), &json!("done")));
+    // Without a word of its end it is lost when its lease is over.
+    let silent = json!({"tick": "2026-11-29", "ttl_ms": 1_000});
+    token(&take(&here, "nightly", "shop-a", "8", silent.clone()).await);
+    let lost = until_async("its lease is over", async || {
+        let late = take(&there, "nightly", "shop-b", "9", silent.clone()).await;
+        (late["spent"]["outcome"] == "lost").then_some(late)
+    })
+    .await;
+    assert_eq!((&lost["reason"], &lost["holder"]), (&json!("spent"), &json!("shop-a")), "{lost}");
+}
+
+async fn who_waits_for_a_tick_hears_that_it_is_spent(on: On) {
+    let (server, here) = open(on).await;
+    let (_other, there) = beside(&server, &here).await;
+    let held = granted(&here, "nightly", "first", "1").await;
+    let waits = |api: &Api, holder: &str| {
+        let (api, holder) = (api.clone(), holder.to_owned());
+        let more = json!({"tick": "27", "wait_ms": 30_000});
+        tokio::spawn(async move { take(&api, "nightly", &holder, &holder, more).await })
+    };
+    let waiters: Vec<_> =
+        (0..6).map(|n| waits(if n % 2 == 0 { &here } else { &there }, &format!("w{n}"))).collect();
+    waiting(&server, "nightly", 6).await;
+    released(&here, &held, json!({})).await;
+    let mut all = Vec::new();
+    for waiter in waiters {
+        all.push(waiter.await.unwrap());
+    }
+    let had: Vec<&Value> = all.iter().filter(|one| one["token"].is_u64()).collect();
+    assert_eq!(had.len(), 1, "{all:?}");
+    let told = all.iter().filter(|one| one["spent"]["outcome"] == "running").count();
+    assert_eq!(told, 5, "long before the first ends: {all:?}");
+    waiting(&server, "nightly", 0).await;
+    kept(&here, had[0], json!({})).await;
 }
 
 async fn a_secret_is_not_guessed_from_a_token(on: On) {
@@ -637,11 +709,19 @@ async fn what_is_wrong_with_a_request_is_named(on: On) {
         (json!({"holder": "Shop A"}), "holder: "),
         (json!({"request_id": ""}), "request_id: "),
         (json!({"soon": true}), "unknown field"),
+        (json!({"tick": ""}), "tick: \"\" cannot name a tick: it is empty"),
+        (json!({"tick": "x".repeat(201)}), "201 bytes"),
+        (json!({"tick": "a\nb"}), "U+000A"),
+        (json!({"retry_failed": true}), "retry_failed: it counts only with a tick"),
     ] {
         let (status, answer) = call(&api, "stock", asking("shop-a", "1", &more)).await;
         assert_eq!(status, StatusCode::BAD_REQUEST, "{more}: {answer}");
         assert!(answer["detail"].as_str().unwrap().contains(says), "{more}: {answer}");
     }
+    let (status, answer) =
+        call(&api, "thread", asking("shop-a", "1", &json!({"tick": "27"}))).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    assert!(answer["detail"].as_str().unwrap().contains("tick: thread is a job"), "{answer}");
     let (status, _) = call(&api, "No.Name", asking("shop-a", "1", &json!({}))).await;
     assert_eq!(status, StatusCode::NOT_FOUND);
     let lease = granted(&api, "stock", "shop-a", "1").await;

@@ -130,7 +130,7 @@ impl Office {
                 context.rows(&jobs).await
             }
             Self::Server(server) => {
-                let Status { mut rows } = server.get("/api/v1/status").await?;
+                let Status { mut rows, .. } = server.get("/api/v1/status").await?;
                 if let Some(name) = only {
                     if !rows.iter().any(|row| row.job == name) {
                         let known: Vec<&str> = rows.iter().map(|row| row.job.as_str()).collect();

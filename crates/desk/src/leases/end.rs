@@ -11,6 +11,7 @@ use soloist_config::JobConfig;
 use soloist_domain::job::{Exit, JobRecord, RunEnd, RunPhase, RunRecord};
 use soloist_domain::journal::Stream;
 use soloist_domain::name::{NodeName, Owner};
+use soloist_domain::spent::{self, Outcome};
 use soloist_domain::time::StoreTime;
 use soloist_process::clock;
 use soloist_store::journal::{Ended, Journal as _, NewLine, Output, Then};
@@ -42,6 +43,18 @@ pub enum How {
     Unused,
 }
 
+impl Ending {
+    /// The same of a tick.
+    fn outcome(&self) -> Outcome {
+        let (how, code) = match self.how {
+            How::Done => (spent::How::Done, Some(0)),
+            How::Failed => (spent::How::Failed, Some(1)),
+            How::Unused => (spent::How::Unused, None),
+        };
+        Outcome { how, exit: Exit { code: self.code.or(code), signal: None } }
+    }
+}
+
 impl LeaseDesk {
     /// Gives a lease back. The same release twice is harmless.
     ///
@@ -56,7 +69,7 @@ impl LeaseDesk {
         let error = ending.error.iter().flat_map(|error| error.lines());
         let line = |text: &str| NewLine { stream: Stream::Stderr, text: text.to_owned() };
         let ended = |record: &JobRecord, now| ended(terms, secret, record, ending, now);
-        close(self, terms, secret, error.map(line).collect(), ended).await
+        close(self, terms, secret, ending.outcome(), error.map(line).collect(), ended).await
     }
 
     /// The last words of a run.
@@ -83,22 +96,23 @@ impl LeaseDesk {
     }
 }
 
-/// Ends what was held with `secret`, by what `ended` says of the record; `last_words` are kept with the run. Twice is harmless.
+/// Ends what was held with `secret`, by what `ended` says of the record, and `outcome` of a tick; `last_words` are kept with the run. Twice is harmless.
 pub(super) async fn close(
     desk: &LeaseDesk,
     terms: &Terms,
     secret: &Secret,
+    outcome: Outcome,
     last_words: Vec<NewLine>,
     ended: impl Fn(&JobRecord, StoreTime) -> Ended,
 ) -> Result<Released, DeskError> {
     if terms.kind_of(secret) == Kind::Program {
-        return free(desk, terms, secret).await;
+        return free(desk, terms, secret, outcome).await;
     }
     let (record, at) = desk.record(&terms.name).await?;
     let own = secret.owner();
     let held = record.lease.as_ref();
     if held.is_some_and(|lease| lease.owner == own.kept_back()) {
-        return free(desk, terms, secret).await;
+        return free(desk, terms, secret, outcome).await;
     }
     if held.is_some_and(|lease| lease.owner != own || lease.token != secret.token)
         || record.token > secret.token
@@ -123,10 +137,16 @@ pub(super) async fn close(
     }
 }
 
-/// Gives back a lease under which no run is.
-async fn free(desk: &LeaseDesk, terms: &Terms, secret: &Secret) -> Result<Released, DeskError> {
+/// Gives back a lease under which no run is. `outcome` is that of the tick that was spent with it.
+async fn free(
+    desk: &LeaseDesk,
+    terms: &Terms,
+    secret: &Secret,
+    outcome: Outcome,
+) -> Result<Released, DeskError> {
     let Terms { name, .. } = terms;
-    let released = desk.store()?.release_under(name, &secret.owner(), secret.token).await?;
+    let (store, owner) = (desk.store()?, secret.owner());
+    let released = store.release_under(name, &owner, secret.token, outcome).await?;
     if released != Released::Another {
         desk.sightings().gave_back(name, secret.token);
         desk.call_next(name).await;

@@ -24,6 +24,7 @@ use soloist_store::jobs::Jobs as _;
 use soloist_store::journal::{Journal as _, Started};
 use soloist_store::leases::{Acquire, Acquired, Condition, Leases as _};
 use soloist_store::line::{Lines as _, Place};
+use soloist_store::spent::{self, Once, Spent, SpentTicks as _, Standing};
 use soloist_store::ticks::TickBook as _;
 use soloist_store::{Result as Stored, Store};
 
@@ -50,6 +51,8 @@ pub struct Ask {
     pub holder: NodeName,
     /// Made of the credential, the name and the request: 32 hexadecimal digits. The same one has the same lease.
     pub seal: String,
+    /// The lease is for one run of this tick. Only of a name of its own.
+    pub once: Option<Once>,
 }
 
 impl Ask {
@@ -90,17 +93,21 @@ pub enum Said {
         /// Another waiter comes first.
         behind: bool,
     },
+    /// The tick that it is for is spent.
+    Spent(Box<Spent>, Standing),
 }
 
 /// Why a lease was not granted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// `not_wanted`, `busy`, `not_due`, `resting`, `backing_off`, `given_up`, `held`, `reserved`, `recovery`.
+    /// `not_wanted`, `busy`, `not_due`, `resting`, `backing_off`, `given_up`, `held`, `reserved`, `recovery`, `spent`.
     pub reason: &'static str,
     /// Who has it.
     pub holder: Option<NodeName>,
     /// When asking again may help.
     pub retry_in: Duration,
+    /// By whom the tick was spent, and how it stands with that.
+    pub spent: Option<(Box<Spent>, Standing)>,
 }
 
 /// What [`LeaseDesk::take`] answers.
@@ -157,6 +164,15 @@ impl Step {
             Some(why) => (why, None),
             None => self.in_order(store, &own).await?,
         };
+        let why = match why {
+            spent::Answer::Lease(why) => why,
+            spent::Answer::Spent { spent, standing, .. } => {
+                if self.placed {
+                    store.leave_line(&terms.name, &own, None).await?;
+                }
+                return Ok(Said::Spent(spent, standing));
+            }
+        };
         let behind = matches!(&why, Acquired::Busy { remaining, .. } if remaining.is_zero());
         if let Acquired::Granted { token, since } = why {
             self.desk.saw(&terms.name, token);
@@ -181,14 +197,20 @@ impl Step {
     }
 
     /// One call, where probably nobody waits; `None`: somebody may. What else may bar a job is said behind its line.
-    async fn at_once(&self, store: &Store, own: &Owner) -> Stored<Option<Acquired>> {
+    async fn at_once(&self, store: &Store, own: &Owner) -> Stored<Option<spent::Answer>> {
         let Terms { name, job, .. } = &self.ask.terms;
         if job.is_some() || self.called || locked(&self.desk.shared.posts).contains_key(name) {
             return Ok(None);
         }
         match self.kept_back() {
-            Some(kept_back) => Ok(Some(kept_back)),
-            None => store.acquire_if_no_line(&self.asked(own)).await,
+            Some(kept_back) => Ok(Some(spent::Answer::Lease(kept_back))),
+            None => match &self.ask.once {
+                Some(once) => store.acquire_once_if_no_line(&self.asked(own), once).await,
+                None => {
+                    let answer = store.acquire_if_no_line(&self.asked(own)).await?;
+                    Ok(answer.map(spent::Answer::Lease))
+                }
+            },
         }
     }
 
@@ -197,35 +219,52 @@ impl Step {
         &self,
         store: &Store,
         own: &Owner,
-    ) -> Stored<(Acquired, Option<Box<Granted>>)> {
+    ) -> Stored<(spent::Answer, Option<Box<Granted>>)> {
+        let answered = |why| Ok((spent::Answer::Lease(why), None));
         let name = &self.ask.terms.name;
         let before = if self.called { None } else { self.before(store, own).await? };
         if let Some(first) = before {
+            if let Some(spent) = self.spent_before(store).await? {
+                return Ok((spent, None));
+            }
             let seen = store.snapshot(std::slice::from_ref(name)).await?;
             match seen.jobs.into_iter().next().and_then(|record| record.lease) {
                 // Its first answer was lost.
                 Some(lease) if lease.owner == *own => {}
                 Some(lease) => {
                     let why = Acquired::Busy { node: lease.node, remaining: lease.expires_in };
-                    return Ok((why, None));
+                    return answered(why);
                 }
                 None => {
                     let why = Acquired::Busy { node: first.holder, remaining: Duration::ZERO };
-                    return Ok((why, None));
+                    return answered(why);
                 }
             }
         }
         if let Some(kept_back) = self.kept_back() {
-            return Ok((kept_back, None));
+            return answered(kept_back);
+        }
+        if let Some(once) = &self.ask.once {
+            return Ok((store.acquire_once(&self.asked(own), once).await?, None));
         }
         let Terms { name, job, .. } = &self.ask.terms;
         let Some(scheduled) = job.as_ref().and_then(|job| job.schedule.as_ref()) else {
-            return Ok((store.acquire(&self.asked(own)).await?, None));
+            return answered(store.acquire(&self.asked(own)).await?);
         };
         let seen = self.desk.seen(name);
         let taken = seen.as_ref().and_then(|seen| seen.record.clock.as_ref()?.taken.as_ref());
         let asked = store.acquire_tick(&self.asked(own), &scheduled.law, taken).await?;
-        Ok((asked.0, asked.1.map(Box::new)))
+        Ok((spent::Answer::Lease(asked.0), asked.1.map(Box::new)))
+    }
+
+    /// Whether somebody else spent its tick, said to who waits: nobody waits for what is done.
+    async fn spent_before(&self, store: &Store) -> Stored<Option<spent::Answer>> {
+        let Ask { terms, once, .. } = &*self.ask;
+        let Some(once) = once else { return Ok(None) };
+        let known = store.spent(&terms.name, &once.tick).await?;
+        Ok(known.filter(|(_, standing)| once.is_refused(*standing)).map(|(spent, standing)| {
+            spent::Answer::Spent { spent: Box::new(spent), standing, own: false }
+        }))
     }
 
     /// Who waits and comes before this one.
@@ -262,7 +301,7 @@ impl Step {
 
     /// A grant of a job's lease is a run.
     async fn begin(&self, store: &Store, token: Token, since: StoreTime) -> Stored<()> {
-        let Ask { terms, holder, seal } = &*self.ask;
+        let Ask { terms, holder, seal, .. } = &*self.ask;
         if terms.job.is_none() {
             return Ok(());
         }
@@ -308,6 +347,8 @@ impl LeaseDesk {
         let mut arrival = arrival.await.ok();
         let mut seat: Option<Seat> = None;
         let mut called = false;
+        // Nobody calls those whose tick is spent.
+        let again = if ask.once.is_some() { LOOK_AGAIN } else { ASK_AGAIN };
         loop {
             self.store()?;
             let patience = left(deadline);
@@ -329,6 +370,14 @@ impl LeaseDesk {
                     return Ok(Answer::Granted { secret, run, tick, hand: asking.into_hand() });
                 }
                 Said::Refused { why, behind } => (why, behind),
+                Said::Spent(spent, standing) => {
+                    return Ok(Answer::Refused(Refusal {
+                        reason: "spent",
+                        holder: Some(spent.by.clone()),
+                        retry_in: LOOK_AGAIN,
+                        spent: Some((spent, standing)),
+                    }));
+                }
             };
             if !waits {
                 return Ok(Answer::Refused(self.refusal(&ask, &why, behind).await?));
@@ -337,7 +386,7 @@ impl LeaseDesk {
             seat.refused(&why);
             called = tokio::select! {
                 () = asking.woken() => true,
-                () = sleep(ASK_AGAIN.min(left(deadline))) => false,
+                () = sleep(again.min(left(deadline))) => false,
                 _ = closing.wait_for(|closing| *closing) => false,
             };
         }
@@ -355,7 +404,7 @@ impl LeaseDesk {
             | Acquired::Exhausted => (barred(&self.record(&ask.terms.name).await?.0), None),
         };
         let retry_in = retry_in(why).max(Duration::from_millis(1));
-        Ok(Refusal { reason, holder, retry_in })
+        Ok(Refusal { reason, holder, retry_in, spent: None })
     }
 }
 

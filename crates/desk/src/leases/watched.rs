@@ -12,6 +12,7 @@ use crate::waiting::DeskError;
 use soloist_domain::job::{Exit, JobRecord, RunEnd};
 use soloist_domain::journal::Stream;
 use soloist_domain::name::NodeName;
+use soloist_domain::spent::{How, Outcome};
 use soloist_domain::time::StoreTime;
 use soloist_store::journal::{Ended, NewLine, Then};
 use soloist_store::nodes::Watched;
@@ -65,7 +66,9 @@ impl LeaseDesk {
         };
         let last_words = NewLine { stream: Stream::Soloist, text: said };
         let ended = |record: &JobRecord, now| ended(terms, secret, record, killed, now);
-        close(self, terms, secret, vec![last_words], ended).await
+        let exit = Exit { code: None, signal: killed.then_some(9) };
+        let outcome = Outcome { how: How::Lost, exit };
+        close(self, terms, secret, outcome, vec![last_words], ended).await
     }
 }
 

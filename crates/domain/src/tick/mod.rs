@@ -56,6 +56,15 @@ impl TickName {
         !zone.is_empty() && zone.strip_suffix(']') == Some(its_zone) && mine <= other
     }
 
+    /// The name without its offset: the same text for every node, whatever its zone table says.
+    #[must_use]
+    pub fn without_offset(&self) -> String {
+        match self.key() {
+            (before, "") => before.to_owned(),
+            (before, zone) => format!("{before}[{zone}"),
+        }
+    }
+
     /// The instant in the name, as RFC 3339 with seconds; `None`: it has none.
     #[must_use]
     pub fn time(&self) -> Option<String> {

@@ -708,6 +708,17 @@ fn the_offset_in_a_name_is_shown_and_not_compared() {
     let plain = name("pull-it@2026-11-27T02:30:00Z");
     assert_ne!(plain, name("pull-it@2026-11-27T02:30:01Z"));
     assert!(!plain.is_by_hand() && name("a@hand:01ARZ").is_by_hand());
+    let texts = [
+        (one, "settle@2026-10-25T02:30[Europe/Berlin]"),
+        (
+            name("a@2026-10-25T02:20+01:00[Europe/Berlin][_fold=2]"),
+            "a@2026-10-25T02:20[Europe/Berlin][_fold=2]",
+        ),
+        (plain, "pull-it@2026-11-27T02:30:00Z"),
+    ];
+    for (name, text) in texts {
+        assert_eq!(name.without_offset(), text);
+    }
 }
 
 #[test]

@@ -19,6 +19,7 @@ use crate::handover::is_for_another;
 use crate::job::{JobRecord, LeaseRecord};
 use crate::lease::Token;
 use crate::name::{Owner, RunId};
+use crate::spent::{self, Outcome};
 use crate::tick;
 use crate::time::StoreTime;
 
@@ -210,33 +211,40 @@ pub fn renew(known: &Tenure, ask: &Renewal, now: Now) -> (Renewed, Option<LeaseR
 /// Gives a lease back under which nothing runs. Only the owner is compared: it is random per acquisition, and a node that lost
 /// the answer to its request knows no token. Not being the owner any more is no error: there is nothing to give back.
 pub fn release(job: &mut Job, owner: &Owner, now: Now) -> Vec<Write> {
+    give_back(job, owner, Outcome::UNUSED, now)
+}
+
+fn give_back(job: &mut Job, owner: &Owner, outcome: Outcome, now: Now) -> Vec<Write> {
     let newest = job.record.lease.as_ref().or(job.lapsed.as_ref());
     let Some(token) = newest.filter(|lease| &lease.owner == owner).map(|lease| lease.token) else {
         return Vec::new();
     };
     job.give_back(token);
     tick::unused(&mut job.record, token, now.at);
+    spent::end(&mut job.record, token, outcome, now.at);
     vec![job.publish(EventKind::LeaseReleased)]
 }
 
-/// Gives a lease back that was granted to `owner` under `token`, or what is kept back of it ([`Owner::kept_back`]).
+/// Gives a lease back that was granted to `owner` under `token`, or what is kept back of it ([`Owner::kept_back`]). `outcome` says what
+/// became of the tick that was spent with it, if one was.
 pub fn release_under(
     job: &mut Job,
     owner: &Owner,
     token: Token,
+    outcome: Outcome,
     now: Now,
 ) -> (Released, Vec<Write>) {
     let kept_back = owner.kept_back();
     match &job.record.lease {
         // The store had forgotten it, and now the work is over.
         Some(lease) if lease.token == token && lease.owner == kept_back => {
-            (Released::Yes, release(job, &kept_back, now))
+            (Released::Yes, give_back(job, &kept_back, outcome, now))
         }
         Some(lease) if lease.token != token || lease.owner != *owner => {
             (Released::Another, Vec::new())
         }
         _ if job.record.token > token => (Released::Another, Vec::new()),
-        Some(_) => (Released::Yes, release(job, owner, now)),
-        None => (Released::Nothing, release(job, owner, now)),
+        Some(_) => (Released::Yes, give_back(job, owner, outcome, now)),
+        None => (Released::Nothing, give_back(job, owner, outcome, now)),
     }
 }

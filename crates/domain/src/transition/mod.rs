@@ -14,6 +14,7 @@
 //! | `run` | starts, stops, ends |
 //! | `history` | entries of runs: closed, folded, forgotten |
 //! | `output` | lines and progress |
+//! | `spend` | leases for one run of a tick that the caller names (the law is in `domain/spent`) |
 //! | `tick` | ticks: granted, settled, asked for (the law is in `domain/tick`) |
 //!
 //! **Time.** [`Now`] is the instant of the commit by the store's clock. Whether a lease lasts comes in as the time that is left
@@ -27,6 +28,7 @@ pub mod lease;
 pub mod output;
 pub mod participation;
 pub mod run;
+pub mod spend;
 pub mod tick;
 
 use super::event::{EventKind, JobEvent};

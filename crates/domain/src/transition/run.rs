@@ -13,6 +13,7 @@ use crate::job::{Next, NextWhat, RunEnd, RunPhase, RunRecord};
 use crate::journal::{Ended, RunEntry, Started, Then};
 use crate::lease::{Stale, Token};
 use crate::name::NodeName;
+use crate::spent;
 use crate::tick::{self, shifted};
 use crate::time::StoreTime;
 
@@ -107,6 +108,7 @@ pub fn ended(job: &mut Job, past: &Past, ended: &Ended, now: Now) -> Result<Vec<
     let node = entry.node.clone();
     let mut writes = close(&mut job.record, past, entry, how);
     let told = tick::ended(&mut job.record, &node, ended, now.at);
+    spent::ended(&mut job.record, ended, now.at);
     job.give_back(ended.token);
     // Of a tick, what follows stands in its record.
     let then = if told.is_some() { Then::Nothing } else { ended.then };

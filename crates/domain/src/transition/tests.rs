@@ -12,6 +12,7 @@ use crate::journal::{Ended, NewLine, Output, Started, Stream, Then};
 use crate::lease::{Stale, Token};
 use crate::log::LogBounds;
 use crate::name::{JobName, Owner, RunId};
+use crate::spent::Outcome;
 use crate::time::{Began, Boot, StoreTime};
 
 const TTL: Duration = Duration::from_secs(5);
@@ -237,15 +238,17 @@ fn a_lease_is_given_back_under_its_own_token_alone_and_so_is_what_is_kept_back_o
             [(&own, Token(token.0 - 1)), (&own, Token(token.0 + 1)), (&stranger, token)]
         {
             let mut after = held.clone();
-            let (answer, writes) = lease::release_under(&mut after, owner, token, NOW);
+            let (answer, writes) =
+                lease::release_under(&mut after, owner, token, Outcome::UNUSED, NOW);
             assert_eq!((answer, writes.len(), &after), (Released::Another, 0, &held), "{token}");
         }
         let mut after = held.clone();
-        let (answer, writes) = lease::release_under(&mut after, &own, token, NOW);
+        let (answer, writes) = lease::release_under(&mut after, &own, token, Outcome::UNUSED, NOW);
         assert_eq!((answer, writes.len(), after.record.lease.is_none()), (Released::Yes, 1, true));
-        let again = lease::release_under(&mut after, &own, token, NOW);
+        let again = lease::release_under(&mut after, &own, token, Outcome::UNUSED, NOW);
         assert_eq!(again, (Released::Nothing, Vec::new()));
-        let older = lease::release_under(&mut after, &own, Token(token.0 - 1), NOW);
+        let older =
+            lease::release_under(&mut after, &own, Token(token.0 - 1), Outcome::UNUSED, NOW);
         assert_eq!(older, (Released::Another, Vec::new()), "a newer one was granted since");
     }
 }

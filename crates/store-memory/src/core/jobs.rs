@@ -10,6 +10,7 @@ use soloist_domain::journal::{Ended, NewLine, Output, Started, Stream, Then};
 use soloist_domain::lease::{Stale, Token};
 use soloist_domain::log::LogBounds;
 use soloist_domain::name::{JobName, NodeName, Owner, RunId, UserName};
+use soloist_domain::spent::Outcome;
 use soloist_domain::time::{Began, StoreTime};
 use soloist_domain::transition::history::Past;
 use soloist_domain::transition::{
@@ -127,10 +128,10 @@ impl Law {
 }
 
 /// A small generator, so that a seed is a history on every machine.
-struct Dice(u64);
+pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
+    pub(super) fn roll(&mut self, sides: u64) -> u64 {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % sides
@@ -228,9 +229,18 @@ async fn play(seed: u64, acts: usize) {
                 same(&at, told, &core);
             }
             (7, Some(grant)) if dice.roll(2) == 0 => {
-                let core = engine.law().release_under(&job, &grant.owner, grant.token).await;
+                let core = engine
+                    .law()
+                    .release_under(&job, &grant.owner, grant.token, Outcome::UNUSED)
+                    .await;
                 let told = law.apply(None, now, |job, look| {
-                    Ok(leases::release_under(job, &grant.owner, grant.token, look.now))
+                    Ok(leases::release_under(
+                        job,
+                        &grant.owner,
+                        grant.token,
+                        Outcome::UNUSED,
+                        look.now,
+                    ))
                 });
                 same(&at, told, &core);
             }

@@ -3,3 +3,4 @@
 mod jobs;
 mod rotations;
 mod shared;
+mod spent;

@@ -22,6 +22,7 @@ use crate::{Result, StoreError};
 use soloist_domain::job::LeaseRecord;
 use soloist_domain::lease::Token;
 use soloist_domain::name::{JobName, NodeName, Owner, RunId, UserName};
+use soloist_domain::spent::Outcome;
 use soloist_domain::time::StoreTime;
 use soloist_domain::transition::{Now, drill, handover, lease, output, participation, run};
 use soloist_process::sabotage::{Bug, planted};
@@ -71,10 +72,16 @@ impl Leases for dyn Engine + '_ {
             .map(drop)
     }
 
-    async fn release_under(&self, job: &JobName, owner: &Owner, token: Token) -> Result<Released> {
+    async fn release_under(
+        &self,
+        job: &JobName,
+        owner: &Owner,
+        token: Token,
+        outcome: Outcome,
+    ) -> Result<Released> {
         let kind = Kind::of(Way::Lease);
         let decided = decide(self, job, kind, |job, look| {
-            Ok(lease::release_under(job, owner, token, look.now))
+            Ok(lease::release_under(job, owner, token, outcome, look.now))
         })
         .await;
         Ok(decided?.0)

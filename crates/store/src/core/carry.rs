@@ -194,12 +194,29 @@ pub async fn read_rows(records: &dyn Records, jobs: &[JobName]) -> Result<Vec<Wr
         let set = |(row, text)| Write::Set { table: (*table).to_owned(), row, text };
         writes.extend(rows.into_iter().map(set));
     }
+    for job in jobs {
+        writes.extend(read_spent(records, job).await?);
+    }
     for some in lists.chunks(AT_ONCE) {
         let looks: Vec<Look> = some.iter().map(|list| Look::First(list.clone(), LONGEST)).collect();
         for (list, found) in some.iter().zip(records.look(&looks).await?.found) {
             let Found::Entries(entries) = found else { continue };
             let add = |(number, text)| Write::Add { list: list.clone(), number, text };
             writes.extend(entries.into_iter().map(add));
+        }
+    }
+    Ok(writes)
+}
+
+/// The ticks that were spent under a name, as what writes them.
+async fn read_spent(records: &dyn Records, name: &JobName) -> Result<Vec<Write>> {
+    let (list, table) = (super::spent::list_of(name), super::spent::table_of(name));
+    let look = Look::Described { list: list.clone(), table: table.clone(), most: LONGEST };
+    let mut writes = Vec::new();
+    if let Some(Found::Described(all)) = records.look(&[look]).await?.found.into_iter().next() {
+        for (number, text, row) in all {
+            writes.extend(row.map(|row| set(&table, &text, row)));
+            writes.push(Write::Add { list: list.clone(), number, text });
         }
     }
     Ok(writes)

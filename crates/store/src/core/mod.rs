@@ -24,6 +24,7 @@ mod record;
 pub mod rotation;
 mod shared;
 mod sign_in;
+mod spent;
 mod throughput;
 mod ticks;
 mod timeline;
@@ -47,6 +48,7 @@ use soloist_domain::event::JobEvent;
 use soloist_domain::job::JobRecord;
 use soloist_domain::lease::{Stale, Token};
 use soloist_domain::name::{JobName, RunId};
+use soloist_domain::spent::Spent;
 use soloist_domain::time::StoreTime;
 use soloist_domain::transition::history::Past;
 use soloist_domain::transition::{Job, Now, Write};
@@ -62,6 +64,8 @@ pub const FOLDED: &str = "\"folded\":";
 /// What a decision is made on, beside the job.
 struct Look<'a> {
     past: &'a Past,
+    /// What stands beside the record of [`Kind::tick`].
+    beside: Option<&'a Spent>,
     quarantine: Duration,
     now: Now,
 }
@@ -80,6 +84,8 @@ struct Kind<'a> {
     /// The run of which a decision must know what the history says. None: the run that the record shows while the lease has no
     /// holder, as that run is closed then.
     about: Option<About<'a>>,
+    /// A tick that its caller names.
+    tick: Option<spent::Of<'a>>,
 }
 
 /// A run that a call is about.
@@ -94,7 +100,7 @@ struct About<'a> {
 impl Kind<'_> {
     fn of(way: Way) -> Self {
         let reach = Duration::ZERO;
-        Kind { way, grant: None, reach, unlisted: None, once: false, about: None }
+        Kind { way, grant: None, reach, unlisted: None, once: false, about: None, tick: None }
     }
 }
 
@@ -149,6 +155,10 @@ async fn carry_out(
                 (engine.known().put(Case::read(name, stored)?), true)
             }
         };
+        let beside = match kind.tick {
+            Some(of) => spent::beside(engine, &case, of).await?,
+            None => None,
+        };
         let boot = engine.boot();
         let Some((estimate, slack)) = engine.estimate(name, boot) else { continue };
         // What was written last was written before now, however far the estimate lags behind.
@@ -158,7 +168,8 @@ async fn carry_out(
         let mut shown = case.job.clone();
         show_less(&mut shown);
         let mut job = shown.clone();
-        let decided = transition(&mut job, &Look { past: &past.past, quarantine, now });
+        let look = Look { past: &past.past, beside: beside.as_ref(), quarantine, now };
+        let decided = transition(&mut job, &look);
         let ((), writes) = match decided {
             Ok(decided) => decided,
             Err(stale) if fresh => return Err(stale.into()),

@@ -17,6 +17,7 @@ use soloist_domain::journal::RunEntry;
 use soloist_domain::lease::Token;
 use soloist_domain::log::LogKept;
 use soloist_domain::name::{JobName, NodeName, Owner, RunId};
+use soloist_domain::spent::Newest;
 use soloist_domain::tick::Clock;
 use soloist_domain::time::{StoreTime, millis};
 use soloist_domain::transition::Job;
@@ -125,6 +126,8 @@ struct Body {
     log_kept: LogKept,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     clock: Option<Box<Clock>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    spent: Option<Box<Newest>>,
     #[serde(flatten)]
     history: Summary,
 }
@@ -174,6 +177,7 @@ impl Case {
                     last_line: read.last_line,
                     log_seq: read.log_seq,
                     clock: read.clock,
+                    spent: read.spent,
                 },
             }
         };
@@ -236,6 +240,7 @@ pub(super) fn body(job: &Job, history: &Summary) -> Result<String> {
         log_seq: record.log_seq,
         log_kept: log.clone(),
         clock: record.clock.clone(),
+        spent: record.spent.clone(),
         history: history.clone(),
     };
     text(&record.name, &body)

@@ -16,11 +16,12 @@ use soloist_config::JobConfig;
 use soloist_desk::leases::{self, Ask, Holding, Renewal, Renewed, Secret, Terms};
 use soloist_domain::job::Progress;
 use soloist_domain::lease::Timing;
-use soloist_domain::name::{JobName, NodeName, RequestId};
+use soloist_domain::name::{JobName, NodeName, RequestId, TickText};
 use soloist_domain::tick::Params;
 use soloist_ops as ops;
 use soloist_store::journal::{NewLine, Stream};
 use soloist_store::leases::Leases as _;
+use soloist_store::spent::{Once, Spent, Standing};
 use soloist_view::HeldLeaseView;
 use soloist_view::lists::Held;
 use soloist_view::words::iso;
@@ -88,6 +89,16 @@ pub struct LeaseBody {
     #[schema(default = 0, minimum = 0, maximum = 30_000)]
     #[serde(default, deserialize_with = "whole::optional")]
     pub wait_ms: Option<u64>,
+    /// What this run is for: 1 to 200 bytes without control characters. It is spent with the grant, and no other program or command
+    /// has a lease of this name for the same one: the answer is `spent`, whoever holds the lease. It is kept for 400 days, and of a name
+    /// the newest 100,000. Only for a name of the program's own.
+    #[schema(example = "2026-11-27", min_length = 1, max_length = 200)]
+    #[serde(default)]
+    pub tick: Option<String>,
+    /// With `tick`: also when it is spent, but its work failed or was lost.
+    #[schema(default = false)]
+    #[serde(default)]
+    pub retry_failed: Option<bool>,
 }
 
 /// A lease.
@@ -110,7 +121,7 @@ pub struct GrantedLease {
     pub expires_in_ms: u64,
     /// How often to renew.
     pub renew_every_ms: u64,
-    /// Of a job with a schedule: the tick that it was granted for. It is an idempotency key for what the work writes.
+    /// Of a job with a schedule: the tick that it was granted for; else what was asked for. It is an idempotency key for what the work writes.
     #[schema(example = "settle@2026-11-27T02:30+08:00[Asia/Shanghai]")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tick: Option<String>,
@@ -134,14 +145,48 @@ pub struct NoLease {
     /// Its name.
     #[schema(example = "outbound")]
     pub name: String,
-    /// `not_wanted`, `busy`, `not_due` (the next tick is yet to come), `resting`, `backing_off`, `given_up`, `held`, `reserved` (a move keeps it for another) or `recovery` (the store
-    /// may have forgotten a lease that is still held).
+    /// `not_wanted`, `busy`, `not_due` (the next tick is yet to come), `resting`, `backing_off`, `given_up`, `held`, `reserved` (a move keeps it for another), `recovery` (the store
+    /// may have forgotten a lease that is still held) or `spent` (another had this `tick`: there is nothing to do).
     #[schema(example = "busy")]
     pub reason: &'static str,
-    /// Who has it; null when it has no holder.
+    /// Who has it, or spent the tick; null when it has no holder.
     pub holder: Option<String>,
     /// When asking again may help.
     pub retry_in_ms: u64,
+    /// With `spent`: what is known of that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spent: Option<SpentTick>,
+}
+
+/// A tick that another had.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct SpentTick {
+    /// As it was asked for.
+    pub tick: String,
+    /// When its lease was granted, by the store's clock.
+    #[schema(format = DateTime)]
+    pub started: String,
+    /// When its work ended; null while it lasts, or if nobody said.
+    #[schema(format = DateTime)]
+    pub ended: Option<String>,
+    /// `running`, `done`, `failed`, or `lost` (nobody said how it ended, and nobody holds the lease for it).
+    #[schema(value_type = String, example = "done")]
+    pub outcome: Standing,
+    /// The exit code, if one was said.
+    pub code: Option<i32>,
+}
+
+impl SpentTick {
+    fn of(spent: Spent, outcome: Standing) -> Self {
+        let code = spent.ended.as_ref().and_then(|end| end.outcome.exit.code);
+        Self {
+            tick: spent.tick.into(),
+            started: iso(spent.at),
+            ended: spent.ended.map(|end| iso(end.at)),
+            outcome,
+            code,
+        }
+    }
 }
 
 /// The answer to a request for a lease.
@@ -209,6 +254,30 @@ fn ms(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// One run for a tick that the program names.
+fn once(
+    terms: &Terms,
+    tick: Option<&str>,
+    retry_failed: Option<bool>,
+) -> Result<Option<Once>, WebError> {
+    let Some(tick) = tick else {
+        return match retry_failed {
+            Some(true) => Err(WebError::bad(
+                "retry_failed: it counts only with a tick: send one, or leave it out",
+            )),
+            _ => Ok(None),
+        };
+    };
+    if terms.job.is_some() {
+        return Err(WebError::bad(format!(
+            "tick: {} is a job, and its ticks come from its schedule: leave it out, or ask for a lease of another name",
+            terms.name
+        )));
+    }
+    let tick = TickText::new(tick).map_err(|error| WebError::bad(format!("tick: {error}")))?;
+    Ok(Some(Once { tick, retry_failed: retry_failed.unwrap_or(false) }))
+}
+
 /// Asks for a lease: it is granted, or the answer says why not, at once or after a wait. A waiter has one place, in order of arrival.
 #[utoipa::path(post, path = "/api/v1/leases/{name}", tag = "leases", operation_id = "take_lease",
     params(("name" = String, Path, description = "A job with runner = \"external\", or a name of the program's own.")),
@@ -237,15 +306,20 @@ pub async fn post(
     let request =
         RequestId::new(&body.request_id).map_err(|error| bad("request_id", &error.to_string()))?;
     let wait = patience(body.wait_ms).map_err(|problem| bad("wait_ms", problem))?;
+    let once = once(&terms, body.tick.as_deref(), body.retry_failed)?;
     let account = leases::account(&caller.user);
     let most = web.config().doors.leases_per_account;
     if terms.job.is_none() && web.leases.is_full(&account, most, &terms.name) {
         return Err(ops::quota::leases(&caller.user, most).into());
     }
-    let text = caller.seal(&["lease", terms.name.as_str(), request.as_str()]);
+    let request = ["lease", terms.name.as_str(), request.as_str()];
+    // Another tick is another request.
+    let tick = once.as_ref().map(|once| once.tick.as_str());
+    let text = caller.seal(&request.into_iter().chain(tick).collect::<Vec<_>>());
     let seal = leases::seal(&account, &text);
+    let asked = once.as_ref().map(|once| once.tick.to_string());
     let (name, timing) = (terms.name.to_string(), terms.timing);
-    let said = match web.leases.take(Ask { terms, holder, seal }, wait).await? {
+    let said = match web.leases.take(Ask { terms, holder, seal, once }, wait).await? {
         leases::Answer::Granted { secret, run, tick, hand } => {
             let granted = GrantedLease {
                 name,
@@ -259,7 +333,7 @@ pub async fn post(
                 attempt: tick.as_ref().map(|granted| granted.attempt),
                 late_ms: tick.as_ref().map(|granted| granted.late_ms),
                 params: tick.as_ref().map(|granted| granted.params.clone()),
-                tick: tick.map(|granted| granted.tick.name.0),
+                tick: tick.map(|granted| granted.tick.name.0).or(asked),
             };
             return Ok(handed(&LeaseAnswer::Granted(granted), Some(hand)));
         }
@@ -268,6 +342,7 @@ pub async fn post(
             reason: refusal.reason,
             holder: refusal.holder.map(|holder| holder.to_string()),
             retry_in_ms: ms(refusal.retry_in),
+            spent: refusal.spent.map(|(spent, standing)| SpentTick::of(*spent, standing)),
         },
     };
     Ok(HttpResponse::Ok().json(LeaseAnswer::Refused(said)))

@@ -6,7 +6,9 @@ use super::{Answer, answer, read_now};
 use crate::Web;
 use crate::auth::Caller;
 use soloist_process::clock;
+use soloist_store::jobs::Jobs as _;
 use soloist_view::status::{Status, StatusRow};
+use soloist_view::words::iso;
 
 /// All jobs, a line each: what `soloist status` prints. Everything that is known of a job is in `GET /api/v1/jobs`.
 #[utoipa::path(get, path = "/api/v1/status", tag = "jobs", operation_id = "get_status",
@@ -22,5 +24,10 @@ pub async fn get(web: web::Data<Web>, caller: Caller) -> Answer<Status> {
         };
         rows.push(StatusRow::of(&seen, &job, &nodes, rotations, clock::boot()));
     }
-    answer(Status { rows })
+    let now = match web.feed.store_now() {
+        Some(now) => Some(now),
+        // A node without jobs follows nothing.
+        None => web.store.snapshot(&[]).await.ok().map(|snapshot| snapshot.at),
+    };
+    answer(Status { rows, now: now.map(iso) })
 }
