@@ -499,7 +499,7 @@ impl Game {
         world.doubt = world.doubt.saturating_sub(1);
     }
 
-    fn sight(self, world: &mut World, n: usize) -> Option<Sight> {
+    fn sight(self, world: &World, n: usize) -> Option<Sight> {
         let told = self.plant != Plant::SightsAreNotTold;
         world.nodes[n].seen.clone().filter(|_| world.nodes[n].tells && told)
     }
@@ -589,6 +589,9 @@ impl Game {
         }
         if heard {
             world.nodes[n].doing = Doing::Granted(token.0);
+            if self.scope == Scope::Restored && !world.nodes[n].tells {
+                world.nodes[n].seen = Some(granted.sight);
+            }
         }
         Ok(())
     }

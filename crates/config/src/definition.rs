@@ -257,7 +257,7 @@ mod tests {
         let told = config.definitions().into_values().next().unwrap();
         let job = JobConfig::elsewhere(&config.jobs[0].name, &told);
         assert!(job.is_elsewhere() && !config.jobs[0].is_elsewhere());
-        assert_eq!((job.title, job.timing), (config.jobs[0].title.clone(), config.jobs[0].timing));
+        assert_eq!((&job.title, job.timing), (&config.jobs[0].title, config.jobs[0].timing));
         assert_eq!(job.operators, ["li"]);
         let text = |job: &JobConfig| job.schedule.as_ref().map(|one| one.law.text.clone());
         assert_eq!(text(&job).as_deref(), Some("30 2 * * 1-5 [UTC]"), "its ticks are shown");

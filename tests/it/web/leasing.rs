@@ -456,7 +456,7 @@ async fn work_that_its_own_program_stopped_is_lost_and_no_crash(on: On) {
     let next = granted(&api, "thread", "shop-b", "2").await;
     assert!(token(&next) > token(&lease), "without a backoff and without a rest: {next}");
     let runs = api.get("/api/v1/jobs/thread/runs").await;
-    assert_eq!(runs["runs"][1]["end"], "lost", "{runs}");
+    assert_eq!(runs["runs"][1]["end"], "stopped", "as that of a node that ends: {runs}");
     // Who was told to stop was stopped, whatever it says of itself.
     api.switch("thread", false).await;
     until_state(&api, "thread", "stopping").await;

@@ -150,7 +150,8 @@ fn ended(
         How::Failed => (Some(1), how(terms.job.as_deref(), record, run, false, now)),
         How::Unused => (None, RunEnd::Stopped),
         How::Lost => match how(terms.job.as_deref(), record, run, false, now) {
-            RunEnd::Crashed => (None, RunEnd::Lost),
+            // As a node that ends stops its script.
+            RunEnd::Crashed => (None, RunEnd::Stopped),
             end => (None, end),
         },
     };

@@ -195,16 +195,18 @@ impl Timeline {
                 (None, Some(schedule)) => {
                     let late = late(schedule, from, to);
                     let due = schedule.ticks.after(from).filter(|tick| tick.starts <= to);
-                    let why = match end {
-                        // Another attempt of the same tick.
-                        Some(end) if due.is_none() && (self.again || followed && end.is_failure()) => {
-                            after(Some(end))
-                        }
-                        _ => Why::Scheduled,
+                    // Else that end was the last of its tick.
+                    let goes_on = match followed {
+                        true => end.is_some_and(RunEnd::is_failure),
+                        false => self.again,
                     };
+                    if goes_on && (due.is_none() || late.is_some()) {
+                        put(from, to, after(end));
+                        continue;
+                    }
                     let until = late.unwrap_or(to);
                     if from < until {
-                        put(from, until, why);
+                        put(from, until, Why::Scheduled);
                     }
                     if until < to {
                         put(until, to, Why::Waiting);
