@@ -455,7 +455,10 @@ fn what_can_never_be_meant_is_refused_with_the_remedy() {
         assert!(!good && said.contains(words), "{keys}: {said}");
     }
     let (good, said) = check("at = \"2026-01-01T00:00:00Z\"");
-    assert!(good && said.contains("warning: ") && said.contains("no tick comes any more"), "{said}");
+    assert!(
+        good && said.contains("warning: ") && said.contains("no tick comes any more"),
+        "{said}"
+    );
     let (good, said) = check(&format!("{zone}schedule = [\"30 2 * * 1-5\", \"0 9 * * *\"]"));
     assert!(good && said.matches("+08:00[Asia/Shanghai]").count() == 5, "{said}");
 }

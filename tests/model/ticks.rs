@@ -145,6 +145,8 @@ struct Node {
     doing: Doing,
     /// Tells the owners of its leases apart.
     attempt: u8,
+    /// Units in which it may trust its lease, from the request that was answered last.
+    trust: u8,
     /// What it saw last of the record, in the scope that needs it; it hears nothing more if it is deaf.
     seen: Option<Sight>,
     deaf: bool,
@@ -192,15 +194,24 @@ struct World {
 enum Act {
     Tick,
     Look(usize),
-    Ask { node: usize, heard: bool },
+    Ask {
+        node: usize,
+        heard: bool,
+    },
     Start(usize),
     Renew(usize),
-    Ends { node: usize, crashed: bool },
+    Ends {
+        node: usize,
+        crashed: bool,
+    },
     Report(usize),
     /// The guard of a dead node has killed its script, and says so.
     Guard(usize),
     /// With its machine, or alone.
-    Dies { node: usize, machine: bool },
+    Dies {
+        node: usize,
+        machine: bool,
+    },
     Restarts(usize),
     Away,
     Switch,
@@ -230,7 +241,8 @@ impl Hash for World {
         self.backup.is_some().hash(state);
         self.backup.iter().for_each(|backup| stored(backup, state));
         for node in &self.nodes {
-            (node.up, &node.doing, node.attempt, node.deaf, node.tells).hash(state);
+            (node.up, &node.doing, node.attempt, node.trust).hash(state);
+            (node.deaf, node.tells).hash(state);
             let seen = node.seen.as_ref();
             seen.map(|seen| (&seen.clock, seen.version, seen.at, seen.changed)).hash(state);
         }
@@ -251,6 +263,7 @@ impl Game {
             up: true,
             doing: Doing::Idle,
             attempt: 0,
+            trust: 0,
             seen: None,
             deaf: false,
             tells: false,
@@ -375,7 +388,8 @@ impl Game {
             Act::Start(n) => {
                 let Doing::Granted(token) = world.nodes[n].doing else { return Ok(()) };
                 world.nodes[n].doing = Doing::Runs(token);
-                world.trees.push(Tree { token, left: LEASE - 1, orphan: false });
+                let left = world.nodes[n].trust;
+                world.trees.push(Tree { token, left, orphan: false });
             }
             Act::Renew(n) => self.renew(world, n),
             Act::Ends { node, crashed } => {
@@ -383,7 +397,7 @@ impl Game {
                 let Doing::Runs(token) = world.nodes[node].doing else { return Ok(()) };
                 world.trees.retain(|tree| tree.token != token);
                 let end = if crashed { RunEnd::Crashed } else { RunEnd::Exited };
-                world.nodes[node].doing = Doing::Over(token, end);
+                (world.nodes[node].doing, world.nodes[node].trust) = (Doing::Over(token, end), 0);
             }
             Act::Report(n) => {
                 let Doing::Over(token, end) = world.nodes[n].doing else { return Ok(()) };
@@ -403,7 +417,8 @@ impl Game {
                 let leases = job.record.lease.iter().chain(&job.lapsed);
                 let held = leases.into_iter().any(|lease| lease.owner == owner);
                 let open = job.record.clock.as_ref().and_then(|clock| clock.open());
-                let open = open.filter(|_| held && !matches!(world.nodes[node].doing, Doing::Over(..)));
+                let open =
+                    open.filter(|_| held && !matches!(world.nodes[node].doing, Doing::Over(..)));
                 world.lost.extend(open.map(|open| nth(&open.tick.name)));
                 if let Doing::Runs(token) = world.nodes[node].doing {
                     let own = world.trees.iter_mut().filter(|tree| tree.token == token);
@@ -422,8 +437,7 @@ impl Game {
             Act::Switch => {
                 world.faults -= 1;
                 let (on, now) = (!world.is_on(), world.instant());
-                let (_, writes) =
-                    participation::switch(&mut world.store.job, &USER, on, None, now);
+                let (_, writes) = participation::switch(&mut world.store.job, &USER, on, None, now);
                 if on {
                     // At one instant the last word counts.
                     let table = self.table(0);
@@ -463,7 +477,7 @@ impl Game {
             if let Doing::Runs(token) = node.doing
                 && killed.contains(&token)
             {
-                node.doing = Doing::Over(token, RunEnd::Fenced);
+                (node.doing, node.trust) = (Doing::Over(token, RunEnd::Fenced), 0);
             }
         }
         let job = &mut world.store.job;
@@ -476,10 +490,9 @@ impl Game {
             }
         }
         for node in &mut world.nodes {
+            node.trust = node.trust.saturating_sub(1);
             // What its lease no longer covers is not started.
-            if let Doing::Granted(token) = node.doing
-                && job.record.lease.as_ref().is_none_or(|lease| lease.token.0 != token)
-            {
+            if matches!(node.doing, Doing::Granted(_)) && node.trust == 0 {
                 node.idle();
             }
         }
@@ -588,7 +601,7 @@ impl Game {
             }
         }
         if heard {
-            world.nodes[n].doing = Doing::Granted(token.0);
+            (world.nodes[n].doing, world.nodes[n].trust) = (Doing::Granted(token.0), LEASE - 1);
             if self.scope == Scope::Restored && !world.nodes[n].tells {
                 world.nodes[n].seen = Some(granted.sight);
             }
@@ -610,6 +623,7 @@ impl Game {
         let now = world.instant();
         match lease::renew_in(&mut world.store.job, &ask, now) {
             Renewed::Kept { .. } => {
+                world.nodes[n].trust = LEASE - 1;
                 let own = world.trees.iter_mut().filter(|tree| tree.token == token);
                 own.for_each(|tree| tree.left = LEASE - 1);
             }
@@ -689,7 +703,8 @@ impl Game {
         }
         for tick in 1..=TICKS {
             let (of, starts) = (self.table(0).tick(tick), self.table(0).tick(tick).starts);
-            let told = world.store.list.iter().filter(|entry| entry.is_of(&of.name, starts)).count();
+            let told =
+                world.store.list.iter().filter(|entry| entry.is_of(&of.name, starts)).count();
             if told > 1 {
                 return Err(ENTRIES);
             }
@@ -752,7 +767,7 @@ fn owner(node: usize, attempt: u8) -> Owner {
 impl Node {
     /// Nothing is held; the next lease has another owner.
     fn idle(&mut self) {
-        (self.doing, self.attempt) = (Doing::Idle, self.attempt + 1);
+        (self.doing, self.attempt, self.trust) = (Doing::Idle, self.attempt + 1, 0);
     }
 }
 
@@ -799,12 +814,16 @@ impl World {
         }
         let seen: Vec<&Sight> = self.nodes.iter().filter_map(|node| node.seen.as_ref()).collect();
         let knows = |sight: &Sight, tick: u8, attempt: u32| {
-            let open = sight.clock.open.iter().any(|open| {
-                nth(&open.tick.name) == tick && open.attempt >= attempt
-            });
-            let told = sight.clock.recent.iter().any(|entry| {
-                nth(&entry.tick.name) == tick && entry.attempt >= attempt
-            });
+            let open = sight
+                .clock
+                .open
+                .iter()
+                .any(|open| nth(&open.tick.name) == tick && open.attempt >= attempt);
+            let told = sight
+                .clock
+                .recent
+                .iter()
+                .any(|entry| nth(&entry.tick.name) == tick && entry.attempt >= attempt);
             open || told
         };
         // Nobody can know what no living node saw, if one looked after the start of the tick and heard no more.
@@ -968,7 +987,9 @@ fn no_interleaving_breaks_a_promise_of_ticks() {
             let most = crate::states() / 4;
             match explore(Game { scope, plant: Plant::Nothing }, faults, most) {
                 Ok(states) => {
-                    println!("ticks, {scope:?}, at most {faults} faults: {states} states, of at most {most}");
+                    println!(
+                        "ticks, {scope:?}, at most {faults} faults: {states} states, of at most {most}"
+                    );
                     assert!(states > 1_000, "only {states}");
                 }
                 Err((promise, acts)) => panic!("{scope:?}: {promise}: {acts:#?}"),

@@ -74,7 +74,9 @@ impl Example {
             let list: Value = serde_json::from_str(&said).ok().filter(|_| good)?;
             list["ticks"].as_array()?.iter().find(|tick| wanted(tick)).cloned()
         });
-        found.unwrap_or_else(|| panic!("no {what}: {:?}, {}", self.s(&["ticks", "settle"]), self.said()))
+        found.unwrap_or_else(|| {
+            panic!("no {what}: {:?}, {}", self.s(&["ticks", "settle"]), self.said())
+        })
     }
 
     /// Ctrl-C.
@@ -107,15 +109,14 @@ async fn the_nightly_example_shows_what_its_page_says() {
     let at = |tick: &Value, second: &str| {
         tick["tick"].as_str().is_some_and(|name| name.ends_with(&format!(":{second}Z")))
     };
-    let retried =
-        example.tick("retry", |tick| tick["outcome"] == "done" && tick["attempt"] == 2);
+    let retried = example.tick("retry", |tick| tick["outcome"] == "done" && tick["attempt"] == 2);
     assert!(at(&retried, "40"), "{retried}");
     let open = example.tick("tick of a whole minute", |tick| {
         at(tick, "00") && tick["outcome"] == "running" && tick["started"].is_string()
     });
     let (_, status) = example.s(&["status", "settle", "--json"]);
     let status: Value = serde_json::from_str(&status).expect("JSON");
-    let holder = status["jobs"][0]["lease"]["node"].as_str().expect("a node");
+    let holder = status["lease"]["node"].as_str().expect("a node");
     kill(example.pid(holder), Signal::SIGKILL).expect("a process of ours");
     let name = open["tick"].clone();
     let done =

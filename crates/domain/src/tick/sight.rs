@@ -77,7 +77,8 @@ pub(crate) fn learn(
     }
     let gap = clock.forgot.get_or_insert(Forgot { seen: sight.at, until });
     (gap.seen, gap.until) = (gap.seen.max(sight.at), gap.until.max(until));
-    let over = clock.open().is_some_and(|open| open.phase == Phase::Granted && open.token <= released);
+    let over =
+        clock.open().is_some_and(|open| open.phase == Phase::Granted && open.token <= released);
     if over {
         // Its end was reported to a store that did not know it.
         let mut books = Books { clock, order: Some(order(schedule)), writes };

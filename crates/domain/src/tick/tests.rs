@@ -117,8 +117,7 @@ impl World {
     /// A node tells a store that is in doubt what it saw.
     pub(super) fn tell(&mut self, sight: &Sight) {
         let (now, past) = (self.at(), Past::default());
-        let writes =
-            law::settle(&mut self.job, &past, &self.schedule, Some(sight), TTL, now);
+        let writes = law::settle(&mut self.job, &past, &self.schedule, Some(sight), TTL, now);
         self.wrote(writes);
     }
 

@@ -266,7 +266,7 @@ impl Fill for Tens {
 fn between_its_ticks_a_job_waits_for_nobody_whatever_became_of_the_last_one() {
     let runs = [
         run(1, "node-a", 10_004, 11_000, RunEnd::Crashed),
-        run(2, "node-a", 13_000, 14_000, RunEnd::Crashed),
+        run(2, "node-b", 13_000, 14_000, RunEnd::Crashed),
         run(3, "node-b", 20_001, 21_000, RunEnd::Lost),
         run(4, "node-a", 30_002, 31_000, RunEnd::Exited),
         run(5, "node-a", 47_000, 48_000, RunEnd::Stopped),
