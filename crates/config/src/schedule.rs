@@ -9,6 +9,7 @@ use soloist_domain::backoff::Backoff;
 use soloist_domain::lease::Timing;
 use soloist_domain::name::JobName;
 use soloist_domain::tick::{self, GRACE, Missed, OnLoss, Overlap, Rules, Ticks};
+use soloist_domain::time::StoreTime;
 use soloist_schedule::{Kind, Schedule, Spec, Wrong};
 
 /// All keys of this room.
@@ -49,6 +50,17 @@ pub struct Scheduled {
     pub law: tick::Schedule,
     /// Its parameters, by name.
     pub params: Vec<Param>,
+}
+
+impl Scheduled {
+    /// Of a job that only other nodes define, whose text they tell: its ticks can be shown. Its rules and parameters are not known here.
+    pub(super) fn told(job: &JobName, text: &str) -> Option<Self> {
+        let plan = Arc::new(Schedule::of_text(job, text)?);
+        let filler = params::Filler { params: Vec::new(), zone: jiff::tz::TimeZone::UTC };
+        let (ticks, rules) = (plan.clone(), Rules::default());
+        let law = tick::Schedule { ticks, rules, text: plan.text(), params: Arc::new(filler) };
+        Some(Self { plan, law, params: Vec::new() })
+    }
 }
 
 impl PartialEq for Scheduled {
@@ -101,6 +113,10 @@ pub(super) fn read(section: &Section<'_>, beside: &Beside<'_>) -> Option<Option<
         params::Filler { params: params.clone(), zone: zone.unwrap_or(jiff::tz::TimeZone::UTC) };
     let law =
         tick::Schedule { ticks: plan.clone(), rules, text: plan.text(), params: Arc::new(filler) };
+    let now = StoreTime(jiff::Timestamp::now().as_millisecond());
+    if let Some(field) = section.get(main).filter(|_| law.ticks.after(now).is_none()) {
+        field.warn("is over: no tick comes any more, and nothing runs by itself; write a later one, or remove the job");
+    }
     for param in params.iter().filter(|param| param.default.is_none()) {
         if let Some(field) = section.get("params") {
             field.warn(format!(

@@ -251,9 +251,11 @@ impl Step {
         let Some(scheduled) = job.as_ref().and_then(|job| job.schedule.as_ref()) else {
             return answered(store.acquire(&self.asked(own)).await?);
         };
-        let seen = self.desk.seen(name);
-        let taken = seen.as_ref().and_then(|seen| seen.record.clock.as_ref()?.taken.as_ref());
-        let asked = store.acquire_tick(&self.asked(own), &scheduled.law, taken).await?;
+        let seen = self.desk.shared.feed.sight(name);
+        let asked = store.acquire_tick(&self.asked(own), &scheduled.law, seen.as_ref()).await?;
+        if let Some(granted) = &asked.1 {
+            self.desk.shared.feed.granted(name, granted.sight.clone());
+        }
         Ok((spent::Answer::Lease(asked.0), asked.1.map(Box::new)))
     }
 

@@ -7,6 +7,7 @@ mod ask;
 mod grant;
 mod record;
 mod rules;
+mod sight;
 mod tally;
 mod trouble;
 
@@ -26,6 +27,8 @@ pub use self::record::{
 pub use self::rules::{GRACE, Missed, OnLoss, Overlap, Rules, Schedule};
 pub use self::tally::News;
 pub use self::trouble::{Kind, Obstacle, Overdue, Trouble, unfinished, unstarted};
+pub(crate) use self::sight::learn;
+pub use self::sight::{Forgot, Sight};
 use super::time::StoreTime;
 
 /// The name of a tick: job, civil time, offset and zone (`settle@2026-11-27T02:30+08:00[Asia/Shanghai]`); of an interval or one
@@ -145,5 +148,7 @@ pub trait Fill: fmt::Debug + Send + Sync {
     fn fill(&self, tick: &Tick, given: &Params) -> Params;
 }
 
+#[cfg(test)]
+mod forgotten;
 #[cfg(test)]
 mod tests;

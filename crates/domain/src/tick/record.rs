@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rules::{OnLoss, Schedule};
 use super::trouble::Trouble;
+use super::sight::Forgot;
 use super::{Tick, TickName, Ticks};
 use crate::job::{Hold, JobRecord};
 use crate::lease::Token;
@@ -64,6 +65,9 @@ pub struct Clock {
     /// What became of ticks and may need a person: at most one of each kind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub troubles: Vec<Trouble>,
+    /// The store may have forgotten what became of some ticks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forgot: Option<Forgot>,
 }
 
 /// A tick that was granted.
@@ -349,6 +353,7 @@ pub enum Why {
     Gone { node: NodeName },
     Fenced { node: NodeName },
     TakenBack { by: UserName },
+    Forgot,
 }
 
 impl std::fmt::Display for Why {
@@ -373,6 +378,7 @@ impl std::fmt::Display for Why {
             Self::Gone { node } => write!(f, "{node} was lost"),
             Self::Fenced { node } => write!(f, "{node} lost the lease"),
             Self::TakenBack { by } => write!(f, "{by} took it back"),
+            Self::Forgot => write!(f, "the store forgot whether it ran"),
         }
     }
 }
@@ -530,6 +536,7 @@ impl Clock {
             attempts: 0,
             answered: Vec::new(),
             troubles: Vec::new(),
+            forgot: None,
         }
     }
 
@@ -543,6 +550,12 @@ impl Clock {
     #[must_use]
     pub fn open(&self) -> Option<&Open> {
         self.open.as_ref().filter(|open| !open.is_over())
+    }
+
+    /// Whether the open tick waits for its next attempt.
+    #[must_use]
+    pub fn waits_again(&self) -> bool {
+        self.open().is_some_and(|open| matches!(open.phase, Phase::Again { .. }))
     }
 
     /// Whether the job is wanted although nobody has it on: a person asked for a run. `None`: that is no question.
