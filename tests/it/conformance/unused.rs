@@ -51,8 +51,8 @@ pub(super) async fn a_record_that_says_anything_is_not_forgotten(fresh: Fresh) {
         switch(&store, "wanted", "li", true).await;
     }
     store.hold(&job("forbidden"), &user("li"), "stock-taking").await.expect("held");
-    let moved = store.request_move(&job("moved"), Some(&node("node-b")), &user("li"), LONG);
-    moved.await.expect("asked for");
+    let (to, li) = (node("node-b"), user("li"));
+    store.request_move(&job("moved"), Some(&to), &li, LONG).await.expect("asked for");
     let worked = ask("worked", "node-a");
     let token = granted(&store, &worked).await;
     let run = started(&store, &worked, token);

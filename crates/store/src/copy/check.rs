@@ -237,3 +237,33 @@ pub(super) async fn state(source: &Store) -> crate::Result<State> {
         rotations: rotations.into_iter().map(|one| (one.name, one.ring.token)).collect(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of jobs with these heads; with `true` it says nothing any more.
+    fn state(jobs: &[(&str, &str, bool)]) -> State {
+        let standing = |(name, head, void): &(&str, &str, bool)| {
+            let (head, doubted) = ((*head).to_owned(), Duration::ZERO);
+            (name.parse().unwrap(), Standing { head, held: false, void: *void, doubted })
+        };
+        let jobs = jobs.iter().map(standing).collect();
+        State { jobs, audit: None, sources: Vec::new(), rotations: Vec::new() }
+    }
+
+    #[test]
+    fn what_was_forgotten_meanwhile_is_no_change_and_what_was_used_is() {
+        let before = state(&[("outbound", "7 1", false), ("order-1", "2 1", true)]);
+        assert!(before.is_still(&before));
+        assert!(before.is_still(&state(&[("outbound", "7 1", false)])), "it said nothing");
+        for after in [
+            vec![("outbound", "8 2", false), ("order-1", "2 1", true)],
+            vec![("order-1", "2 1", true)],
+            vec![("outbound", "7 1", false), ("order-1", "4 2", true)],
+            vec![("outbound", "7 1", false), ("order-2", "2 2", true)],
+        ] {
+            assert!(!before.is_still(&state(&after)), "{after:?}");
+        }
+    }
+}
