@@ -14,6 +14,7 @@
 //! | `run` | starts, stops, ends |
 //! | `history` | entries of runs: closed, folded, forgotten |
 //! | `output` | lines and progress |
+//! | `forget` | which records go, and when |
 //! | `spend` | leases for one run of a tick that the caller names (the law is in `domain/spent`) |
 //! | `tick` | ticks: granted, settled, asked for (the law is in `domain/tick`) |
 //!
@@ -22,6 +23,7 @@
 //! leaves changed ends its `expires_in` after the commit.
 
 pub mod drill;
+pub mod forget;
 pub mod handover;
 pub mod history;
 pub mod lease;
