@@ -52,6 +52,7 @@ impl Ending {
             How::Done => (spent::How::Done, Some(0)),
             How::Failed => (spent::How::Failed, Some(1)),
             How::Unused => (spent::How::Unused, None),
+            How::Lost => (spent::How::Lost, None),
         };
         Outcome { how, exit: Exit { code: self.code.or(code), signal: None } }
     }

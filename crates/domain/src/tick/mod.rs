@@ -25,10 +25,10 @@ pub use self::record::{
     RECENT, Standing, Taken, Why,
 };
 pub use self::rules::{GRACE, Missed, OnLoss, Overlap, Rules, Schedule};
-pub use self::tally::News;
-pub use self::trouble::{Kind, Obstacle, Overdue, Trouble, unfinished, unstarted};
 pub(crate) use self::sight::learn;
 pub use self::sight::{Forgot, Sight};
+pub use self::tally::News;
+pub use self::trouble::{Kind, Obstacle, Overdue, Trouble, unfinished, unstarted};
 use super::time::StoreTime;
 
 /// The name of a tick: job, civil time, offset and zone (`settle@2026-11-27T02:30+08:00[Asia/Shanghai]`); of an interval or one

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::rules::{OnLoss, Schedule};
-use super::trouble::Trouble;
 use super::sight::Forgot;
+use super::trouble::Trouble;
 use super::{Tick, TickName, Ticks};
 use crate::job::{Hold, JobRecord};
 use crate::lease::Token;

@@ -81,7 +81,7 @@ pub(crate) fn learn(
         clock.open().is_some_and(|open| open.phase == Phase::Granted && open.token <= released);
     if over {
         // Its end was reported to a store that did not know it.
-        let mut books = Books { clock, order: Some(order(schedule)), writes };
+        let mut books = Books { clock, order: Some(order(schedule)), writes, now };
         books.end_open(now, Outcome::Lost, Why::Forgot);
         return books.writes;
     }
