@@ -104,6 +104,7 @@ async fn a_schedule_that_only_another_node_has_is_shown_here_and_run_there() {
     let li = one.token("li");
     let (a, b) = (one.start("node-a"), two.start("node-b"));
     let (at_a, at_b) = (a.api(&li), b.api(&li));
+    until_async("it is heard of", async || job(&at_a, "nightly").await).await;
     let mut live = at_a.live().await;
     at_b.switch("nightly", true).await;
     let shown = live.until_state("nightly", "scheduled").await;
