@@ -231,7 +231,7 @@ why-resting = Resting between two runs: the last one ended well, the next one st
 why-resting-due = Resting between two runs: the last one ended well, the next one is about to start; wanted by { $users }.
 why-scheduled = The next tick starts at { $when }, in { $left }; wanted by { $users }.
 why-late = Its tick should have started at { $when }, { $ago } ago, and no node has taken it yet; wanted by { $users }. Look whether a node that may run it is alive.
-why-no-tick = Its schedule brings no further tick; wanted by { $users }.
+why-no-tick = Its schedule is over: no tick comes any more, and nothing runs by itself; wanted by { $users }.
 why-waiting-doubted = Wanted by { $users }. The store was restarted, replaced or emptied, or its clock jumped: nothing is started for { $left }, because a run that it forgot may still be living. Then it starts by itself.
 why-waiting-no-node = Wanted by { $users }, but no node is alive. Start one with: soloist serve
 why-waiting-unfit = Wanted by { $users }, but it cannot be started: { $whys }. It starts by itself once that is mended.
@@ -1142,6 +1142,7 @@ hold-failing = ended badly
 gap-off = off
 gap-held = forbidden
 gap-resting = rest between runs
+gap-scheduled = time until the next tick
 gap-backing-off = wait after a crash
 gap-taking-over = take-over
 gap-waiting = waiting for a node
@@ -1556,6 +1557,7 @@ tick-why-stopped = stopped on { $node }
 tick-why-gone = { $node } was lost
 tick-why-fenced = { $node } lost the lease
 tick-why-taken-back = { $user } took it back
+tick-why-forgot = the store forgot whether it ran
 weekday = { $n ->
     [1] Mon
     [2] Tue

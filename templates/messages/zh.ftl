@@ -227,7 +227,7 @@ why-resting = 两次运行之间的间歇：上次正常结束，{ $left }后开
 why-resting-due = 两次运行之间的间歇：上次正常结束，下一次马上开始；{ $users } 要它运行。
 why-scheduled = 下一次定在 { $when }，还有 { $left }；{ $users } 要它运行。
 why-late = 本应在 { $when } 开始（{ $ago }之前），但还没有节点接手；{ $users } 要它运行。请看看能运行它的节点是否还在。
-why-no-tick = 它的排期不再有下一次；{ $users } 要它运行。
+why-no-tick = 它的排期已经走完，不再有下一次，也不会自己运行；{ $users } 要它运行。
 why-waiting-doubted = { $users } 要它运行。存储被重启、更换或清空，或其时钟跳变：{ $left }内不启动任何脚本，因为它忘记的运行可能仍在进行。之后自动启动。
 why-waiting-no-node = { $users } 要它运行，但没有存活的节点。启动一个节点：soloist serve
 why-waiting-unfit = { $users } 要它运行，但眼下无法启动：{ $whys }。排除后它会自动启动。
@@ -1100,6 +1100,7 @@ hold-failing = 异常结束
 gap-off = 已关闭
 gap-held = 被禁止
 gap-resting = 两次运行的间歇
+gap-scheduled = 按排期等下一次
 gap-backing-off = 崩溃后等待
 gap-taking-over = 接管中
 gap-waiting = 等待节点
@@ -1493,6 +1494,7 @@ tick-why-stopped = 在 { $node } 上被停止
 tick-why-gone = { $node } 失联
 tick-why-fenced = { $node } 失去了租约
 tick-why-taken-back = { $user } 撤回了它
+tick-why-forgot = 存储丢失了记录，无法确定它是否运行过
 weekday = { $n ->
     [1] 周一
     [2] 周二

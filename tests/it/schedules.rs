@@ -1,5 +1,11 @@
 //! Jobs that know the time, end to end: two nodes, one store, real scripts. A tick runs once for each attempt, and leaves an entry
 //! whatever becomes of it.
+//!
+//! `losses`: what a node that ends, dies or stands still costs. `restored`: a store that was put back as it was. `nightly`: the example.
+
+mod losses;
+mod nightly;
+mod restored;
 
 use std::collections::BTreeMap;
 
@@ -29,7 +35,7 @@ judged! {
 const SCRIPT: &str = "#!/bin/sh\necho \"$SOLOIST_TICK $SOLOIST_ATTEMPT begin\" >> acts\n";
 
 struct Stage {
-    _redis: RedisServer,
+    redis: RedisServer,
     ground: Ground,
     a: Node,
     b: Node,
@@ -40,15 +46,22 @@ impl Stage {
     /// Two nodes on one Redis; the job `settle` with these keys, whose script goes on with `rest`.
     fn start(keys: &str, rest: &str) -> Self {
         let redis = RedisServer::start(&[]);
+        let url = redis.url();
+        Self::on(&url, redis, keys, rest)
+    }
+
+    /// The same on another store.
+    fn on(url: &str, redis: RedisServer, keys: &str, rest: &str) -> Self {
+        let lease = if keys.contains("lease_ttl") { "" } else { "lease_ttl = \"2s\"\n" };
         let job = format!(
-            "[[job]]\nname = \"settle\"\ncommand = [\"sh\", \"settle.sh\"]\nlease_ttl = \"2s\"\n{keys}\n"
+            "[[job]]\nname = \"settle\"\ncommand = [\"sh\", \"settle.sh\"]\n{lease}{keys}\n"
         );
-        let ground = Ground::new(&redis.url(), &job);
+        let ground = Ground::new(url, &job);
         std::fs::write(ground.path("settle.sh"), format!("{SCRIPT}{rest}\n")).expect("a script");
         let (a, b) = (ground.start("node-a"), ground.start("node-b"));
         ground.add_user("li", "operator");
         let li = a.api(&ground.token("li"));
-        Self { _redis: redis, ground, a, b, li }
+        Self { redis, ground, a, b, li }
     }
 
     fn acts(&self) -> Vec<String> {
@@ -441,6 +454,11 @@ fn what_can_never_be_meant_is_refused_with_the_remedy() {
         let (good, said) = check(keys);
         assert!(!good && said.contains(words), "{keys}: {said}");
     }
+    let (good, said) = check("at = \"2026-01-01T00:00:00Z\"");
+    assert!(
+        good && said.contains("warning: ") && said.contains("no tick comes any more"),
+        "{said}"
+    );
     let (good, said) = check(&format!("{zone}schedule = [\"30 2 * * 1-5\", \"0 9 * * *\"]"));
     assert!(good && said.matches("+08:00[Asia/Shanghai]").count() == 5, "{said}");
 }

@@ -33,17 +33,25 @@ pub struct RunAsk {
 /// [`OpsError::Conflict`].
 pub fn schedule(job: &JobConfig) -> Result<&Scheduled> {
     job.schedule.as_ref().ok_or_else(|| {
-        OpsError::conflict(match job.is_elsewhere() {
-            true => format!(
-                "{} is defined on other nodes only, and its schedule is known there: ask one of them",
-                job.name
-            ),
-            false => format!(
-                "{} has no schedule, it runs continuously: switch it on, or give it schedule, every or at in the file",
-                job.name
-            ),
-        })
+        OpsError::conflict(format!(
+            "{} has no schedule, it runs continuously: switch it on, or give it schedule, every or at in the file",
+            job.name
+        ))
     })
+}
+
+/// The same for who acts: of a job that only other nodes define, rules and parameters are not known here.
+///
+/// # Errors
+/// [`OpsError::Conflict`].
+pub fn own_schedule(job: &JobConfig) -> Result<&Scheduled> {
+    if job.is_elsewhere() {
+        return Err(OpsError::conflict(format!(
+            "{} is defined on other nodes only, and its parameters are known there: ask one of them",
+            job.name
+        )));
+    }
+    schedule(job)
 }
 
 /// Whether `actor` may ask for runs of `job`.
@@ -66,7 +74,7 @@ pub async fn ask_run(
     ask: &RunAsk,
 ) -> Result<TickName> {
     may_run(actor, job)?;
-    let scheduled = schedule(job)?;
+    let scheduled = own_schedule(job)?;
     let why = reason(ask.reason.as_deref())?;
     if ask.request.as_ref().is_some_and(|id| id.is_empty() || id.len() > LONGEST_ID) {
         return Err(OpsError::malformed(format!(
@@ -117,7 +125,7 @@ pub async fn ask_run(
     if let Some(why) = why {
         said = format!("{said}: {why}");
     }
-    store.settle_ticks(&job.name, &scheduled.law).await?;
+    store.settle_ticks(&job.name, &scheduled.law, None).await?;
     let store = noting(store, &actor.signature, Act::JobRun, job.name.as_str(), Some(&said));
     let answer = store.ask_run(&job.name, &scheduled.law, &asked).await?;
     answer.map_err(|refused| OpsError::conflict(refused.to_string()))

@@ -6,7 +6,7 @@ use tokio::time::timeout;
 
 use soloist_domain::lease::Token;
 use soloist_domain::name::{JobName, Owner};
-use soloist_domain::tick::{Granted, Schedule, Taken};
+use soloist_domain::tick::{Granted, Schedule, Sight};
 use soloist_domain::time::{Boot, StoreTime};
 use soloist_process::clock;
 use soloist_store::Store;
@@ -27,8 +27,8 @@ pub(super) enum Asked {
 pub(super) struct Question {
     pub(super) lease: Acquire,
     pub(super) schedule: Option<Schedule>,
-    /// The newest tick that this node saw granted.
-    pub(super) seen: Option<Taken>,
+    /// What this node saw last of its ticks.
+    pub(super) seen: Option<Sight>,
 }
 
 /// Asks once, for as long as `patience`.

@@ -21,7 +21,7 @@ use soloist_domain::job::{JobRecord, RunEnd};
 use soloist_domain::lease::{Token, TokensSeen};
 use soloist_domain::name::{JobName, NodeName, Owner, RunId};
 use soloist_domain::supervise::{Attempt, Doing, JobSlot};
-use soloist_domain::tick::{Granted, Taken};
+use soloist_domain::tick::Granted;
 use soloist_domain::time::{Began, Boot};
 use soloist_domain::transition::drill::must_crash;
 use soloist_process::clock;
@@ -65,8 +65,6 @@ pub(super) struct LocalJob {
     pub(super) vacant_since: Option<Boot>,
     /// What the newest lease was granted for.
     pub(super) tick: Option<Box<Granted>>,
-    /// The newest tick of the schedule that this node saw granted.
-    pub(super) seen_tick: Option<Taken>,
 }
 
 impl LocalJob {
@@ -92,23 +90,12 @@ impl LocalJob {
             anothers_until: None,
             vacant_since: None,
             tick: None,
-            seen_tick: None,
         }
     }
 
     /// The lease was granted for this tick.
     pub(super) fn took(&mut self, tick: Option<Box<Granted>>) {
         self.tick = tick;
-    }
-
-    /// Remembers the newest tick that was granted anywhere: a store that forgot it learns it from here.
-    pub(super) fn saw(&mut self, record: &JobRecord) {
-        let taken = record.clock.as_ref().and_then(|clock| clock.taken.as_ref());
-        let newer =
-            |taken: &&Taken| self.seen_tick.as_ref().is_none_or(|seen| seen.starts < taken.starts);
-        if let Some(taken) = taken.filter(newer) {
-            self.seen_tick = Some(taken.clone());
-        }
     }
 
     /// The next run is by this definition.

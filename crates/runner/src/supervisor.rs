@@ -207,7 +207,6 @@ impl Supervisor {
             self.outlook.note_loss(&seen);
         }
         let facts = self.outlook.facts(local, &seen);
-        self.jobs[job].saw(&seen.record);
         if let Err(error) = self.jobs[job].tokens.read(seen.record.token) {
             self.alarm(
                 job,
@@ -233,6 +232,10 @@ impl Supervisor {
         }
         match what {
             What::Asked(Asked::Granted { token, since, sent, tick }) => {
+                if let Some(tick) = &tick {
+                    let name = &self.jobs[job].config.name;
+                    self.outlook.feed.granted(name, tick.sight.clone());
+                }
                 self.jobs[job].took(tick);
                 self.granted(job, token, since, sent);
             }
@@ -349,7 +352,7 @@ impl Supervisor {
         let question = Question {
             lease: local.request(&self.around.node, despite_move),
             schedule: local.config.schedule.as_ref().map(|scheduled| scheduled.law.clone()),
-            seen: local.seen_tick.clone(),
+            seen: self.outlook.feed.sight(&local.config.name),
         };
         let patience = local.config.timing.store_timeout;
         let (store, back) = (self.around.store.clone(), self.back.clone());

@@ -1,6 +1,6 @@
 //! Has the store write what time alone decides of ticks: that one was missed, that a holder is lost, that a window is over.
 //!
-//! Whoever asks for a lease has it written, too. This is for jobs that nobody asks for: held, without a living node, or over until tomorrow.
+//! A store that forgot what this node saw is told it first. Whoever asks for a lease has it written, too. This is for jobs that nobody asks for: held, without a living node, or over until tomorrow.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub async fn settle(store: Store, feed: Feed, config: Current) {
         looks.retain(|name, _| config.jobs.iter().any(|job| job.name == *name));
         for job in config.jobs.iter().filter(|job| job.schedule.is_some()) {
             let Some(seen) = feed.job(&job.name) else { continue };
-            if let Err(error) = look(&store, &mut looks, job, &seen).await {
+            if let Err(error) = look(&store, &feed, &mut looks, job, &seen).await {
                 tracing::debug!(job = %job.name, %error, "its ticks are not settled yet; it is tried again");
                 break;
             }
@@ -50,11 +50,17 @@ pub async fn settle(store: Store, feed: Feed, config: Current) {
 
 async fn look(
     store: &Store,
+    feed: &Feed,
     looks: &mut HashMap<JobName, Look>,
     job: &JobConfig,
     seen: &Seen,
 ) -> soloist_store::Result<()> {
     let Some(scheduled) = &job.schedule else { return Ok(()) };
+    if let Some(sight) = feed.sight_before(&job.name) {
+        // While the store is in doubt: nothing is granted before it knows what is known here.
+        store.settle_ticks(&job.name, &scheduled.law, Some(&sight)).await?;
+        feed.told_of_sight(&job.name, &sight);
+    }
     if !seen.doubted_until.since(clock::boot()).is_zero() {
         // A lease that the store forgot may be living: nothing is lost yet.
         return Ok(());
@@ -76,7 +82,7 @@ async fn look(
     let due = at.is_some_and(|at| at + LEAVE_IT <= now);
     let mut next = at;
     if due {
-        store.settle_ticks(&job.name, law).await?;
+        store.settle_ticks(&job.name, law, feed.sight(&job.name).as_ref()).await?;
         next = record.clock.as_ref().and_then(|clock| clock.next_look(law, now));
     }
     let look = Look { version: record.version, text: law.text.clone(), at: next };

@@ -25,6 +25,7 @@ use soloist_domain::job::{JobRecord, LeaseRecord, Untold, Viewpoint};
 use soloist_domain::lease::{Timing, Token};
 use soloist_domain::limits::progressed;
 use soloist_domain::name::{JobName, NodeName};
+use soloist_domain::tick::Sight;
 use soloist_domain::time::{Boot, StoreTime, millis};
 use soloist_process::clock;
 
@@ -213,6 +214,12 @@ struct Pictures {
     silent_before: BTreeSet<NodeName>,
     /// This node, if the process is one.
     own: Option<NodeName>,
+    /// The epoch in which each job was read: on a cluster each has its own.
+    epochs: HashMap<JobName, String>,
+    /// What was seen of the ticks of jobs before the store changed, until it was told.
+    before: HashMap<JobName, Sight>,
+    /// What grants to this node said, until a picture says as much.
+    granted: HashMap<JobName, Sight>,
 }
 
 impl Pictures {
@@ -254,6 +261,10 @@ impl Pictures {
     }
 
     fn put(&mut self, seen: Seen) {
+        let (job, version) = (&seen.record.name, seen.record.version);
+        if self.granted.get(job).is_some_and(|sight| sight.version <= version) {
+            self.granted.remove(job);
+        }
         let before = self.jobs.get(&seen.record.name);
         let seen = seen.after(before);
         let now = holder(&seen);
@@ -261,7 +272,36 @@ impl Pictures {
         self.passed_on(old.as_ref().and_then(holder), now);
     }
 
+    /// What is seen of the ticks of `job` now.
+    fn sight(&self, job: &JobName) -> Option<Sight> {
+        let seen = self.jobs.get(job)?;
+        let version = seen.record.version;
+        if let Some(newer) = self.granted.get(job).filter(|sight| sight.version > version) {
+            return Some(newer.clone());
+        }
+        let clock = seen.record.clock.clone()?;
+        Some(Sight { clock, version, at: seen.at, changed: None })
+    }
+
+    /// A job is read in `epoch`. In another one the store may have forgotten: what was seen before must not be forgotten with it.
+    fn reads(&mut self, job: &JobName, epoch: &str, at: StoreTime, doubted: bool) {
+        let before = self.epochs.insert(job.clone(), epoch.to_owned());
+        if before.is_none_or(|before| before == epoch) {
+            return;
+        }
+        let changed = doubted.then_some(at);
+        if let Some(before) = self.before.get_mut(job) {
+            before.changed = changed.or(before.changed);
+        } else if let Some(sight) = self.sight(job) {
+            self.before.insert(job.clone(), Sight { changed, ..sight });
+        }
+        self.granted.remove(job);
+    }
+
     fn drop(&mut self, job: &JobName) {
+        self.before.remove(job);
+        self.granted.remove(job);
+        self.epochs.remove(job);
         let old = self.jobs.remove(job);
         self.passed_on(old.as_ref().and_then(holder), None);
     }
@@ -293,6 +333,32 @@ impl Feed {
             seen.ended_here = seen.ended_here.filter(|ended| ended.fenced || p.trouble.is_some());
             Some(seen)
         })
+    }
+
+    /// What this node saw last of the ticks of a job: before the store changed, if that was not told to it yet.
+    #[must_use]
+    pub fn sight(&self, job: &JobName) -> Option<Sight> {
+        self.read(|p| p.before.get(job).cloned().or_else(|| p.sight(job)))
+    }
+
+    /// This node, or a program that asked here, was granted a tick of `job`, and what the store knew with that.
+    pub fn granted(&self, job: &JobName, sight: Sight) {
+        self.write(|p| p.granted.insert(job.clone(), sight));
+    }
+
+    /// What the store is to be told, because it may have forgotten it.
+    #[must_use]
+    pub fn sight_before(&self, job: &JobName) -> Option<Sight> {
+        self.read(|p| p.before.get(job).cloned())
+    }
+
+    /// The store was told that.
+    pub fn told_of_sight(&self, job: &JobName, told: &Sight) {
+        self.write(|p| {
+            if p.before.get(job).is_some_and(|before| before == told) {
+                p.before.remove(job);
+            }
+        });
     }
 
     /// The run of `job` under `token` has ended at this node, and the store is about to be told.

@@ -407,9 +407,11 @@ forward! {
     }
     engine: ticks::TickBook {
         fn acquire_tick(
-            ask: &leases::Acquire, schedule: &tick::Schedule, seen: Option<&tick::Taken>
+            ask: &leases::Acquire, schedule: &tick::Schedule, seen: Option<&tick::Sight>
         ) -> (leases::Acquired, Option<tick::Granted>);
-        fn settle_ticks(job: &JobName, schedule: &tick::Schedule) -> ();
+        fn settle_ticks(
+            job: &JobName, schedule: &tick::Schedule, seen: Option<&tick::Sight>
+        ) -> ();
         fn ask_run(
             job: &JobName, schedule: &tick::Schedule, asked: &tick::Asked
         ) -> std::result::Result<tick::TickName, tick::Refused>;

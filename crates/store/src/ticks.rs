@@ -7,13 +7,13 @@ use async_trait::async_trait;
 use super::Result;
 use super::leases::{Acquire, Acquired};
 use soloist_domain::name::JobName;
-use soloist_domain::tick::{Asked, Entry, Granted, Refused, Schedule, Taken, TickName};
+use soloist_domain::tick::{Asked, Entry, Granted, Refused, Schedule, Sight, TickName};
 
 /// Transitions and readings of ticks.
 #[async_trait]
 pub trait TickBook {
     /// As [`super::leases::Leases::acquire`], for the next tick that is due; with a grant comes which. What has become certain by then
-    /// is written, whatever the answer is. `seen` is the newest tick that the asker saw granted.
+    /// is written, whatever the answer is. `seen` is what the asker saw last: a store that forgot it learns it.
     ///
     /// # Errors
     /// As there.
@@ -21,14 +21,20 @@ pub trait TickBook {
         &self,
         ask: &Acquire,
         schedule: &Schedule,
-        seen: Option<&Taken>,
+        seen: Option<&Sight>,
     ) -> Result<(Acquired, Option<Granted>)>;
 
-    /// Writes what time alone has decided. Publishes `scheduled` if there was something.
+    /// Writes what time alone has decided. Publishes `scheduled` if there was something. `seen` as in [`TickBook::acquire_tick`]: a store
+    /// that is in doubt takes that in, and decides nothing.
     ///
     /// # Errors
     /// [`super::StoreError::Unavailable`].
-    async fn settle_ticks(&self, job: &JobName, schedule: &Schedule) -> Result<()>;
+    async fn settle_ticks(
+        &self,
+        job: &JobName,
+        schedule: &Schedule,
+        seen: Option<&Sight>,
+    ) -> Result<()>;
 
     /// Takes in a run that somebody asks for; answers the name of its tick. The same request gets the same answer.
     ///

@@ -85,6 +85,7 @@ pub fn why(lang: Language, why: &Why) -> String {
         Why::Gone { node } => on("tick-why-gone", node),
         Why::Fenced { node } => on("tick-why-fenced", node),
         Why::TakenBack { by } => named("tick-why-taken-back", by),
+        Why::Forgot => say(lang, "tick-why-forgot", &[]),
     }
 }
 

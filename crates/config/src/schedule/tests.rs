@@ -74,7 +74,7 @@ fn grants_in_a_year(plan: &std::sync::Arc<Schedule>, from: StoreTime, to: StoreT
     let now = |at| Now { at, boot: Boot(0) };
     let li = UserName::new("li").expect("a name");
     participation::switch(&mut job, &li, true, None, now(from));
-    law::settle(&mut job, &Past::default(), &law_of, Duration::ZERO, now(from));
+    law::settle(&mut job, &Past::default(), &law_of, None, Duration::ZERO, now(from));
     let (mut at, mut done, mut owners) = (from, 0, 0_u64);
     loop {
         owners += 1;

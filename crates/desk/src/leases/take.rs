@@ -222,9 +222,11 @@ impl Step {
         let Some(scheduled) = job.as_ref().and_then(|job| job.schedule.as_ref()) else {
             return Ok((store.acquire(&self.asked(own)).await?, None));
         };
-        let seen = self.desk.seen(name);
-        let taken = seen.as_ref().and_then(|seen| seen.record.clock.as_ref()?.taken.as_ref());
-        let asked = store.acquire_tick(&self.asked(own), &scheduled.law, taken).await?;
+        let seen = self.desk.shared.feed.sight(name);
+        let asked = store.acquire_tick(&self.asked(own), &scheduled.law, seen.as_ref()).await?;
+        if let Some(granted) = &asked.1 {
+            self.desk.shared.feed.granted(name, granted.sight.clone());
+        }
         Ok((asked.0, asked.1.map(Box::new)))
     }
 

@@ -36,7 +36,7 @@ pub(crate) fn shifted(record: &mut JobRecord, at: StoreTime) {
     clock.shifts.push(Shift { at, to });
 }
 
-fn order(schedule: &Schedule) -> Order<'_> {
+pub(super) fn order(schedule: &Schedule) -> Order<'_> {
     Order { ticks: &*schedule.ticks, leapt: None }
 }
 
@@ -145,6 +145,13 @@ impl Books<'_> {
 
     /// Decides all that is certain at `now`.
     pub(super) fn settle(&mut self, schedule: &Schedule, now: StoreTime) {
+        let waiting = std::mem::take(&mut self.clock.pending);
+        for pending in waiting {
+            match self.clock.may_have_forgotten(pending.tick.starts) {
+                true => self.decide(pending, Outcome::Missed, Why::Forgot),
+                false => self.clock.pending.push(pending),
+            }
+        }
         let mut from = self.clock.accounted;
         for step in 0.. {
             let tick = schedule.ticks.after(self.clock.accounted).filter(|t| t.starts <= now);
@@ -204,6 +211,12 @@ impl Books<'_> {
         };
         if matches!(standing, Standing::Off(_)) {
             return self.tell(Entry::of(tick, Outcome::Unwanted, why));
+        }
+        if self.clock.may_have_forgotten(tick.starts) {
+            if self.clock.open().is_none_or(|open| open.tick.name != tick.name) {
+                self.tell(Entry::of(tick, Outcome::Missed, Some(Why::Forgot)));
+            }
+            return;
         }
         if matches!(standing, Standing::Held(..)) {
             return self.clock.pending.push(pending(tick, false, why));

@@ -84,6 +84,10 @@ pub(crate) fn ask(
             // No longer kept.
             None => attempts = clock.attempts,
         }
+        if clock.forgot.is_some_and(|gap| asked.tick.starts <= gap.until) {
+            // Its entry may be older than its last attempt.
+            attempts = attempts.max(clock.attempts);
+        }
     }
     if let Some(request) = &asked.request {
         clock.answered.push((request.clone(), name.clone()));

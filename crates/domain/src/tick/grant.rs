@@ -5,6 +5,7 @@ use super::record::{
     Asked, By, Clock, Entry, Open, OpenRules, Outcome, Params, Pending, Phase, Standing, Taken, Why,
 };
 use super::rules::{Missed, Overlap, Schedule};
+use super::sight::Sight;
 use super::{Tick, TickName};
 use crate::grant::Acquired;
 use crate::job::{JobRecord, RunEnd, RunRecord};
@@ -25,16 +26,24 @@ pub struct Granted {
     pub late_ms: u64,
     /// Parameters.
     pub params: Params,
+    /// What the store knows with that grant: should it forget, its holder tells it again.
+    pub sight: Sight,
 }
 
 impl Granted {
-    fn of(open: &Open) -> Self {
+    fn of(record: &JobRecord, clock: &Clock, open: &Open) -> Self {
         let late = open.granted.since(open.tick.starts);
         Self {
             tick: open.tick.clone(),
             attempt: open.attempt,
             late_ms: crate::time::millis(late),
             params: open.params.clone(),
+            sight: Sight {
+                clock: Box::new(clock.clone()),
+                version: record.version,
+                at: open.granted,
+                changed: None,
+            },
         }
     }
 }
@@ -53,19 +62,11 @@ enum Choice {
 pub fn settle(
     record: &mut JobRecord,
     schedule: &Schedule,
-    seen: Option<&Taken>,
     lapsed: Option<&NodeName>,
     now: StoreTime,
 ) -> Vec<Write> {
     let (held, run) = (record.lease.as_ref().map(|lease| lease.token), record.run.clone());
     let mut books = adopt(record, schedule, now);
-    if let Some(seen) = seen
-        && books.clock.taken.as_ref().is_none_or(|taken| taken.starts < seen.starts)
-    {
-        // The store forgot it.
-        books.clock.accounted = books.clock.accounted.max(seen.starts);
-        books.clock.taken = Some(seen.clone());
-    }
     if let Some(open) = books.clock.open()
         && open.phase == Phase::Granted
         && held != Some(open.token)
@@ -135,7 +136,13 @@ pub(crate) fn grant(
     let mut books = adopt(record, schedule, now);
     let open = match choice {
         Choice::Open => books.clock.open.take().map(|open| Open {
-            attempt: open.attempt + 1,
+            // Further attempts of it may be forgotten that nobody saw.
+            attempt: match books.clock.forgot {
+                Some(gap) if gap.seen < open.granted && open.granted <= gap.until => {
+                    open.attempt.max(books.clock.attempts) + 1
+                }
+                _ => open.attempt + 1,
+            },
             token,
             granted: now,
             started: None,
@@ -233,8 +240,10 @@ impl super::account::Books<'_> {
 /// What the holder of the lease under `token` is told.
 #[must_use]
 pub fn granted(record: &JobRecord, token: Token) -> Option<Granted> {
-    let open = record.clock.as_ref()?.open()?;
-    (open.token == token && open.phase == Phase::Granted).then(|| Granted::of(open))
+    let clock = record.clock.as_ref()?;
+    let open = clock.open()?;
+    let own = open.token == token && open.phase == Phase::Granted;
+    own.then(|| Granted::of(record, clock, open))
 }
 
 /// A run began.

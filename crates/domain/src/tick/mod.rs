@@ -7,6 +7,7 @@ mod ask;
 mod grant;
 mod record;
 mod rules;
+mod sight;
 
 use std::fmt;
 
@@ -22,6 +23,8 @@ pub use self::record::{
     RECENT, Standing, Taken, Why,
 };
 pub use self::rules::{GRACE, Missed, OnLoss, Overlap, Rules, Schedule};
+pub(crate) use self::sight::learn;
+pub use self::sight::{Forgot, Sight};
 use super::time::StoreTime;
 
 /// The name of a tick: job, civil time, offset and zone (`settle@2026-11-27T02:30+08:00[Asia/Shanghai]`); of an interval or one
@@ -132,5 +135,7 @@ pub trait Fill: fmt::Debug + Send + Sync {
     fn fill(&self, tick: &Tick, given: &Params) -> Params;
 }
 
+#[cfg(test)]
+mod forgotten;
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::rules::{OnLoss, Schedule};
+use super::sight::Forgot;
 use super::{Tick, TickName, Ticks};
 use crate::job::{Hold, JobRecord};
 use crate::lease::Token;
@@ -60,6 +61,9 @@ pub struct Clock {
     /// Newest requests, each with the tick that was its answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answered: Vec<(String, TickName)>,
+    /// The store may have forgotten what became of some ticks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forgot: Option<Forgot>,
 }
 
 /// A tick that was granted.
@@ -331,6 +335,7 @@ pub enum Why {
     Gone { node: NodeName },
     Fenced { node: NodeName },
     TakenBack { by: UserName },
+    Forgot,
 }
 
 impl std::fmt::Display for Why {
@@ -355,6 +360,7 @@ impl std::fmt::Display for Why {
             Self::Gone { node } => write!(f, "{node} was lost"),
             Self::Fenced { node } => write!(f, "{node} lost the lease"),
             Self::TakenBack { by } => write!(f, "{by} took it back"),
+            Self::Forgot => write!(f, "the store forgot whether it ran"),
         }
     }
 }
@@ -511,6 +517,7 @@ impl Clock {
             recent: Vec::new(),
             attempts: 0,
             answered: Vec::new(),
+            forgot: None,
         }
     }
 
@@ -524,6 +531,12 @@ impl Clock {
     #[must_use]
     pub fn open(&self) -> Option<&Open> {
         self.open.as_ref().filter(|open| !open.is_over())
+    }
+
+    /// Whether the open tick waits for its next attempt.
+    #[must_use]
+    pub fn waits_again(&self) -> bool {
+        self.open().is_some_and(|open| matches!(open.phase, Phase::Again { .. }))
     }
 
     /// Whether the job is wanted although nobody has it on: a person asked for a run. `None`: that is no question.

@@ -47,19 +47,19 @@ impl Fill for Each {
     }
 }
 
-struct World {
-    job: Job,
+pub(super) struct World {
+    pub(super) job: Job,
     schedule: Schedule,
     every: i64,
-    now: i64,
+    pub(super) now: i64,
     /// What the store would list.
-    list: Vec<Entry>,
+    pub(super) list: Vec<Entry>,
     granted: BTreeMap<(String, u32), Token>,
     owners: u32,
 }
 
 impl World {
-    fn new(every: i64, rules: Rules) -> Self {
+    pub(super) fn new(every: i64, rules: Rules) -> Self {
         let ticks = std::sync::Arc::new(Each(every));
         let params = std::sync::Arc::new(Each(every));
         let schedule = Schedule { ticks, rules, text: "each".to_owned(), params };
@@ -107,14 +107,21 @@ impl World {
         self.wrote(writes);
     }
 
-    fn settle(&mut self) {
+    pub(super) fn settle(&mut self) {
         let now = self.at();
         let writes =
-            law::settle(&mut self.job, &Past::default(), &self.schedule, Duration::ZERO, now);
+            law::settle(&mut self.job, &Past::default(), &self.schedule, None, Duration::ZERO, now);
         self.wrote(writes);
     }
 
-    fn acquire(&mut self) -> Result<Granted, Acquired> {
+    /// A node tells a store that is in doubt what it saw.
+    pub(super) fn tell(&mut self, sight: &Sight) {
+        let (now, past) = (self.at(), Past::default());
+        let writes = law::settle(&mut self.job, &past, &self.schedule, Some(sight), TTL, now);
+        self.wrote(writes);
+    }
+
+    pub(super) fn acquire(&mut self) -> Result<Granted, Acquired> {
         self.owners += 1;
         let ask = Acquire {
             job: self.job.record.name.clone(),
@@ -143,7 +150,7 @@ impl World {
         Ok(granted)
     }
 
-    fn end(&mut self, end: RunEnd, then: Then) {
+    pub(super) fn end(&mut self, end: RunEnd, then: Then) {
         let lease = self.job.record.lease.clone().expect("a lease");
         let run = RunId(lease.token.0.to_string());
         let ended = Ended {
@@ -168,7 +175,7 @@ impl World {
     }
 
     /// What is listed, as words: the first tick in units of `every`, how many, and what became of them.
-    fn told(&self) -> Vec<String> {
+    pub(super) fn told(&self) -> Vec<String> {
         let mut list = self.list.clone();
         list.sort_by_key(|entry| entry.tick.starts);
         let word = |entry: &Entry| {
@@ -179,27 +186,27 @@ impl World {
         list.iter().map(word).collect()
     }
 
-    fn why(&self, nth: i64) -> String {
+    pub(super) fn why(&self, nth: i64) -> String {
         let starts = StoreTime(nth * self.every);
         let name = Each(self.every).tick(starts.0).name;
         let entry = self.list.iter().find(|entry| entry.is_of(&name, starts)).expect("an entry");
         entry.why.as_ref().map(ToString::to_string).unwrap_or_default()
     }
 
-    fn go(&mut self, nth: f64) {
+    pub(super) fn go(&mut self, nth: f64) {
         #[expect(clippy::cast_possible_truncation, reason = "small")]
         let at = (nth * self.every as f64) as i64;
         self.now = at;
     }
 }
 
-fn rules(change: impl FnOnce(&mut Rules)) -> Rules {
+pub(super) fn rules(change: impl FnOnce(&mut Rules)) -> Rules {
     let mut rules = Rules::default();
     change(&mut rules);
     rules
 }
 
-const MINUTE: i64 = 60 * SECOND;
+pub(super) const MINUTE: i64 = 60 * SECOND;
 
 #[test]
 fn a_tick_is_granted_once_when_its_start_has_come() {
@@ -395,7 +402,7 @@ fn asked(world: &World, name: &str) -> Asked {
     }
 }
 
-fn ask(world: &mut World, name: &str) -> Result<TickName, Refused> {
+pub(super) fn ask(world: &mut World, name: &str) -> Result<TickName, Refused> {
     let (asked, now) = (asked(world, name), world.at());
     let (answer, writes) = law::ask(&mut world.job, &world.schedule, asked, None, now);
     world.wrote(writes);

@@ -7,18 +7,18 @@ use super::lease::{doubt, grant, held, reserved};
 use super::{Job, Now, Write};
 use crate::event::EventKind;
 use crate::grant::{Acquire, Acquired};
-use crate::tick::{self, Asked, Entry, Granted, Refused, Schedule, Taken, TickName};
+use crate::tick::{self, Asked, Entry, Granted, Refused, Schedule, Sight, TickName};
 
 /// As [`super::lease::acquire`], of a job with a schedule: the lease is granted for one tick. Whatever the answer is, what has
 /// become certain by then is written.
 ///
-/// `seen` is the newest tick that the asker saw granted: a store that forgot it learns it.
+/// `seen` is what the asker saw last: a store that forgot it learns it.
 pub fn acquire(
     job: &mut Job,
     past: &Past,
     ask: &Acquire,
     schedule: &Schedule,
-    seen: Option<&Taken>,
+    seen: Option<&Sight>,
     quarantine: Duration,
     now: Now,
 ) -> (Acquired, Option<Granted>, Vec<Write>) {
@@ -34,7 +34,8 @@ pub fn acquire(
     }
     let before = job.record.clock.clone();
     let lapsed = job.lapsed.as_ref().map(|lease| lease.node.clone());
-    let mut writes = tick::settle(&mut job.record, schedule, seen, lapsed.as_ref(), now.at);
+    let mut writes = learn(job, schedule, seen, now);
+    writes.extend(tick::settle(&mut job.record, schedule, lapsed.as_ref(), now.at));
     let refused = reserved(&job.record, ask, now.at);
     let settled = job.record.clone();
     // The token is minted by the grant of the lease, so that comes first; a refusal puts all of it back.
@@ -62,26 +63,35 @@ pub fn acquire(
     }
 }
 
-/// Writes what time alone has decided. The loss of a run whose lease ran out is told as well.
+/// Writes what time alone has decided. The loss of a run whose lease ran out is told as well. `seen` as in [`acquire`]: a store that is in
+/// doubt takes that in and decides nothing.
 pub fn settle(
     job: &mut Job,
     past: &Past,
     schedule: &Schedule,
+    seen: Option<&Sight>,
     quarantine: Duration,
     now: Now,
 ) -> Vec<Write> {
-    if !quarantine.is_zero() {
-        return Vec::new();
-    }
     let before = job.record.clock.clone();
+    let mut writes = learn(job, schedule, seen, now);
+    if !quarantine.is_zero() {
+        publish(job, before.as_deref(), &mut writes);
+        return writes;
+    }
     let lapsed = job.lapsed.as_ref().map(|lease| lease.node.clone());
-    let mut writes = tick::settle(&mut job.record, schedule, None, lapsed.as_ref(), now.at);
+    writes.extend(tick::settle(&mut job.record, schedule, lapsed.as_ref(), now.at));
     let over = job.record.clock.as_ref().is_none_or(|clock| clock.open().is_none());
     if over && job.record.lease.is_none() {
         writes.extend(close_as_lost(job, past, now.at));
     }
     publish(job, before.as_deref(), &mut writes);
     writes
+}
+
+fn learn(job: &mut Job, schedule: &Schedule, seen: Option<&Sight>, now: Now) -> Vec<Write> {
+    let learn = |seen| tick::learn(&mut job.record, job.released, schedule, seen, now.at);
+    seen.map(learn).unwrap_or_default()
 }
 
 fn publish(job: &mut Job, before: Option<&tick::Clock>, writes: &mut Vec<Write>) {
@@ -103,7 +113,7 @@ pub fn ask(
 ) -> (Result<TickName, Refused>, Vec<Write>) {
     let before = job.record.clone();
     let lapsed = job.lapsed.as_ref().map(|lease| lease.node.clone());
-    let mut writes = tick::settle(&mut job.record, schedule, None, lapsed.as_ref(), now.at);
+    let mut writes = tick::settle(&mut job.record, schedule, lapsed.as_ref(), now.at);
     let answer = tick::ask(&mut job.record, schedule, asked, entry, now.at);
     if answer.is_err() {
         // Nothing is written: the act would be noted that was refused.

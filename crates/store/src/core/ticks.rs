@@ -19,7 +19,7 @@ use crate::records::{Found, Look, Write};
 use crate::ticks::TickBook;
 use soloist_domain::name::JobName;
 use soloist_domain::tick::{
-    Asked, ENTRIES_KEPT, Entry, Granted, Refused, Schedule, Taken, TickName,
+    Asked, ENTRIES_KEPT, Entry, Granted, Refused, Schedule, Sight, TickName,
 };
 use soloist_domain::transition::tick;
 
@@ -59,7 +59,7 @@ impl TickBook for dyn Engine + '_ {
         &self,
         ask: &Acquire,
         schedule: &Schedule,
-        seen: Option<&Taken>,
+        seen: Option<&Sight>,
     ) -> Result<(Acquired, Option<Granted>)> {
         let reach = reach(&ask.owner, ask.ttl);
         let kind = Kind { grant: Some(ask.ttl), reach, ..Kind::of(Way::Grant) };
@@ -74,9 +74,14 @@ impl TickBook for dyn Engine + '_ {
         Ok((acquired, granted.filter(|_| !jumped)))
     }
 
-    async fn settle_ticks(&self, job: &JobName, schedule: &Schedule) -> Result<()> {
+    async fn settle_ticks(
+        &self,
+        job: &JobName,
+        schedule: &Schedule,
+        seen: Option<&Sight>,
+    ) -> Result<()> {
         decide(self, job, Kind::of(Way::Rest), |job, look| {
-            Ok(((), tick::settle(job, look.past, schedule, look.quarantine, look.now)))
+            Ok(((), tick::settle(job, look.past, schedule, seen, look.quarantine, look.now)))
         })
         .await
         .map(drop)

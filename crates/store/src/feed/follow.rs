@@ -287,10 +287,10 @@ impl Follower {
         let mut told = Vec::new();
         self.feed.write(|pictures| {
             let same_epoch = pictures.epoch == epoch;
-            pictures.epoch = epoch;
             pictures.clock = Some((at, asked));
             for record in jobs {
                 let name = record.name.clone();
+                pictures.reads(&name, &epoch, at, !quarantine.is_zero());
                 let known = pictures.jobs.get(&name);
                 let older = known.is_some_and(|k| same_epoch && k.record.version > record.version);
                 if !older {
@@ -308,6 +308,7 @@ impl Follower {
                     told.push(name);
                 }
             }
+            pictures.epoch = epoch;
         });
         for name in told {
             self.remember_state(&name);

@@ -1,0 +1,94 @@
+//! A store that was put back as it was while nodes live: they know what ran since, and no tick runs again.
+
+use serde_json::Value;
+
+use super::{Stage, check_told};
+use crate::support::machine::{holds, judged};
+use crate::support::redis::RedisServer;
+use crate::support::wait::{PATIENCE, until, until_async, within};
+
+judged! {
+    a_store_that_was_put_back_as_it_was_runs_no_tick_again
+    a_file_that_was_put_back_as_it_was_runs_no_tick_again
+}
+
+/// Keeps all that Redis has of the job under other names, and puts it back in one step. The store forgets what it said of itself, too.
+const KEEP: &str = "for _, k in ipairs(redis.call('KEYS', 'soloist:*settle*')) do redis.call('COPY', k, 'kept:' .. k, 'REPLACE') end";
+const PUT_BACK: &str = "for _, k in ipairs(redis.call('KEYS', 'soloist:*settle*')) do redis.call('DEL', k) end \
+    for _, k in ipairs(redis.call('KEYS', 'kept:*')) do redis.call('COPY', k, string.sub(k, 6), 'REPLACE') end \
+    redis.call('DEL', 'soloist:epoch')";
+
+async fn a_store_that_was_put_back_as_it_was_runs_no_tick_again() {
+    for at_work in [false, true] {
+        let redis = RedisServer::start(&[]);
+        let url = redis.url();
+        let eval = |stage: &Stage, script: &str| {
+            stage.redis.run::<Option<()>>(&["EVAL", script, "0"]);
+        };
+        put_back(&url, redis, at_work, |stage| eval(stage, KEEP), |stage| eval(stage, PUT_BACK))
+            .await;
+    }
+}
+
+async fn a_file_that_was_put_back_as_it_was_runs_no_tick_again() {
+    let sqlite3 = |stage: &Stage, command: &str| {
+        let copy = stage.ground.path("copy.db");
+        until("the copy is made", || {
+            let done = std::process::Command::new("sqlite3")
+                .args(["-cmd", ".timeout 10000"])
+                .arg(stage.ground.path("soloist.db"))
+                .arg(format!(".{command} '{}'", copy.display()))
+                .status();
+            done.expect("sqlite3 starts").success().then_some(())
+        });
+    };
+    for at_work in [false, true] {
+        let redis = RedisServer::start(&[]);
+        let (keep, restore) =
+            (|stage: &Stage| sqlite3(stage, "backup"), |stage: &Stage| sqlite3(stage, "restore"));
+        put_back("sqlite:soloist.db", redis, at_work, keep, restore).await;
+    }
+}
+
+/// A store is kept, and put back after some more ticks: between two of them, or while one runs.
+async fn put_back(
+    url: &str,
+    redis: RedisServer,
+    at_work: bool,
+    keep: impl Fn(&Stage),
+    restore: impl Fn(&Stage),
+) {
+    // What is taken for missed is run, all of it.
+    let keys = "every = \"2s\"\nmissed = \"all\"\nmissed_window = \"5m\"";
+    let stage = Stage::on(url, redis, keys, "sleep 0.8");
+    stage.li.switch("settle", true).await;
+    stage.until_acts(2);
+    keep(&stage);
+    stage.until_acts(5);
+    until_async("it is at work, or not", async || {
+        let job = stage.li.get("/api/v1/jobs/settle").await;
+        (job["run"].is_null() != at_work).then_some(())
+    })
+    .await;
+    restore(&stage);
+    let before = stage.acts().len();
+    stage.until_acts(before + 3);
+    until("it is switched off", || {
+        stage.ground.run(&["off", "settle", "--user", "li"]).status.success().then_some(())
+    });
+    let acts = stage.acts();
+    let mut names: Vec<&str> = acts.iter().filter_map(|act| act.split(' ').next()).collect();
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    holds(names.len() == count, || format!("a tick ran twice: {acts:#?}"));
+    let acts = acts.join("\n");
+    let mut wrong = String::new();
+    let told = within(PATIENCE, || {
+        let output = stage.ground.run(&["ticks", "settle", "--limit", "500", "--json"]);
+        let list: Value = serde_json::from_slice(&output.stdout).ok()?;
+        let checked = check_told("every = \"2s\"", list["ticks"].as_array()?, &acts);
+        checked.map_err(|why| wrong = format!("{why}: {list:#}")).ok()
+    });
+    assert!(told.is_some(), "{wrong}");
+}
