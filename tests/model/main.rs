@@ -11,8 +11,8 @@
 //! `MODEL_STATES=5_000_000 CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true cargo test --release --features full --test model -- --nocapture` looks deeper
 //! than the default; the stores in memory that it plays on are in builds with debug assertions only.
 //!
-//! `lifeline`, `rotation` and `dispatch` are models of their own: programs that are watched; how types take turns and how tasks are handed out, decided by the
-//! transitions of `domain::rotation` and `domain::dispatch`.
+//! `lifeline`, `rotation`, `dispatch` and `ticks` are models of their own: programs that are watched; how types take turns, how tasks are handed out, and which
+//! tick is run, decided by the transitions of `domain`.
 
 mod dispatch;
 mod explore;
@@ -20,6 +20,7 @@ mod lifeline;
 mod rotation;
 mod rules;
 mod store;
+mod ticks;
 mod world;
 
 use explore::{Found, explore};
