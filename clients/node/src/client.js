@@ -385,8 +385,8 @@ export class Tick extends Lease {
     if (!failed) return "done";
     if (this._told || !asked) return "failed";
     // It was begun, so it is not unused; and nobody knows how far it came.
-    process.emitWarning(`${this.name}: stopped in the middle (${this.reason}): its lease runs out, and its on_loss follows`, "SoloistWarning");
-    return undefined;
+    process.emitWarning(`${this.name}: stopped in the middle (${this.reason}): it is lost, and its on_loss follows`, "SoloistWarning");
+    return "lost";
   }
 }
 
@@ -497,8 +497,7 @@ export class Soloist extends Nodes {
       // The last words are worth one try.
       while (lease._talks && lease.remaining && (await lease._renew(lease._line, 0).catch(() => false)));
       const body = { secret: lease._secret, end, error: words };
-      if (end) await lease._close(`${lease.path}/release`, body, { released: (value) => typeof value === "boolean" });
-      else lease._gone();
+      await lease._close(`${lease.path}/release`, body, { released: (value) => typeof value === "boolean" });
     }
   }
 

@@ -166,6 +166,7 @@ on_every_store! {
     a_move_keeps_the_job_for_another_program
     a_failure_backs_off_and_success_rests
     a_lease_under_which_nothing_was_begun_is_no_crash_and_no_success
+    work_that_its_own_program_stopped_is_lost_and_no_crash
     a_silent_holder_is_passed_over_when_its_lease_is_over
     a_lease_is_renewed_at_any_node
     many_leases_are_renewed_in_one_call_and_each_is_answered_for_itself
@@ -445,6 +446,24 @@ async fn a_lease_under_which_nothing_was_begun_is_no_crash_and_no_success(on: On
     assert!(token(&next) > token(&lease), "without a backoff and without a rest: {next}");
     let runs = api.get("/api/v1/jobs/thread/runs").await;
     assert_eq!(runs["runs"][1]["end"], "stopped", "{runs}");
+}
+
+async fn work_that_its_own_program_stopped_is_lost_and_no_crash(on: On) {
+    let (_server, api) = open(on).await;
+    api.switch("thread", true).await;
+    let lease = granted(&api, "thread", "shop-a", "1").await;
+    released(&api, &lease, json!({"end": "lost"})).await;
+    let next = granted(&api, "thread", "shop-b", "2").await;
+    assert!(token(&next) > token(&lease), "without a backoff and without a rest: {next}");
+    let runs = api.get("/api/v1/jobs/thread/runs").await;
+    assert_eq!(runs["runs"][1]["end"], "stopped", "as that of a node that ends: {runs}");
+    // Who was told to stop was stopped, whatever it says of itself.
+    api.switch("thread", false).await;
+    until_state(&api, "thread", "stopping").await;
+    released(&api, &next, json!({"end": "lost"})).await;
+    until_state(&api, "thread", "off").await;
+    let runs = api.get("/api/v1/jobs/thread/runs").await;
+    assert_eq!(runs["runs"][0]["end"], "stopped", "{runs}");
 }
 
 async fn a_failure_backs_off_and_success_rests(on: On) {

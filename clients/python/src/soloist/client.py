@@ -421,7 +421,7 @@ class Lease(Hold):
         if isinstance(error, SystemExit) and not error.code: error = None
         end: Dict[str, Any] = {"end": "unused" if error is UNUSED else self._word(error, isinstance(error, Stopped) and self.stopping.is_set())}
         if end["end"] == "failed": end["error"] = f"{type(error).__name__}: {error}"[:LONGEST]
-        if end["end"]: self._end(f"{self._path}/release", {"secret": self._secret, **end}, {"released": lambda value: isinstance(value, bool)})
+        self._end(f"{self._path}/release", {"secret": self._secret, **end}, {"released": lambda value: isinstance(value, bool)})
 
     def _word(self, error: Optional[BaseException], asked: bool) -> str:
         """How it ended. To end because one was asked to is no failure."""
@@ -508,8 +508,8 @@ class Tick(Lease):
         if not error: return "done"
         if self._told or not asked: return "failed"
         # It was begun, so it is not unused; and nobody knows how far it came.
-        tell(logging.WARNING, "%s: stopped in the middle (%s): its lease runs out, and its `on_loss` follows", self.name, self.reason)
-        return ""
+        tell(logging.WARNING, "%s: stopped in the middle (%s): it is lost, and its `on_loss` follows", self.name, self.reason)
+        return "lost"
 
 
 class Turn(Hold):

@@ -40,6 +40,8 @@ pub enum How {
     Failed,
     /// Nothing was begun.
     Unused,
+    /// Its own program stopped it in the middle: nobody knows how far it came.
+    Lost,
 }
 
 impl LeaseDesk {
@@ -147,6 +149,11 @@ fn ended(
         How::Done => (Some(0), how(terms.job.as_deref(), record, run, true, now)),
         How::Failed => (Some(1), how(terms.job.as_deref(), record, run, false, now)),
         How::Unused => (None, RunEnd::Stopped),
+        How::Lost => match how(terms.job.as_deref(), record, run, false, now) {
+            // As a node that ends stops its script.
+            RunEnd::Crashed => (None, RunEnd::Stopped),
+            end => (None, end),
+        },
     };
     let exit = Exit { code: ending.code.or(code), signal: None };
     let uptime = run.map_or(Duration::ZERO, |run| now.since(run.started));

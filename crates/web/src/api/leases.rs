@@ -505,6 +505,8 @@ pub enum WorkEnd {
     Failed,
     /// Nothing was begun: no crash, no backoff, no repeat.
     Unused,
+    /// The program stopped it in the middle, for an end of its own: no crash, no backoff, and of a tick `on_loss` decides.
+    Lost,
 }
 
 /// The end of a lease.
@@ -553,6 +555,7 @@ pub async fn release(
             WorkEnd::Done => leases::How::Done,
             WorkEnd::Failed => leases::How::Failed,
             WorkEnd::Unused => leases::How::Unused,
+            WorkEnd::Lost => leases::How::Lost,
         },
         code: body.code,
         error: error.filter(|error| !error.trim().is_empty()),

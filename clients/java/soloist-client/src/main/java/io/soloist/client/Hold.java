@@ -423,7 +423,7 @@ public abstract class Hold {
 
         @Override public void close() {
             String word = failure == null ? word() : "failed";
-            end(word == null ? null : "/release", "released", "secret", grant.get("secret"), "end", word, "error", failure);
+            end("/release", "released", "secret", grant.get("secret"), "end", word, "error", failure);
         }
 
         /** How many characters wait to be sent with the next renewal. */
@@ -500,10 +500,10 @@ public abstract class Hold {
             } finally { close(); }
         }
 
-        /** Stopped in the middle by its own program, or for want of a renewal, nothing is said: nobody knows how far it came. */
+        /** Stopped in the middle by its own program it is lost: nobody knows how far it came. */
         @Override String word() {
-            if (!returned && begun && !told) Loop.tell(System.Logger.Level.WARNING, name() + ": stopped in the middle (" + reason() + "): its lease runs out, and its on_loss follows", null);
-            return returned ? "done" : !begun ? "unused" : told ? "failed" : null;
+            if (!returned && begun && !told) Loop.tell(System.Logger.Level.WARNING, name() + ": stopped in the middle (" + reason() + "): it is lost, and its on_loss follows", null);
+            return returned ? "done" : !begun ? "unused" : told ? "failed" : "lost";
         }
     }
 
