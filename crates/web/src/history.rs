@@ -99,6 +99,9 @@ impl History {
         let mut jobs = self.lock();
         let known = jobs.entry(job.clone()).or_default();
         known.line.follow(&seen.record, now);
+        let config = self.inner.config.get();
+        let own = config.jobs.iter().find(|own| own.name == *job);
+        known.line.schedule = own.and_then(|own| Some(own.schedule.as_ref()?.law.clone()));
         let from = StoreTime(now.0 - 3_600_000);
         Some((known.line.within(from, now), now))
     }

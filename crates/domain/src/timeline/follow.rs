@@ -21,6 +21,7 @@ impl Timeline {
             self.close(over, record);
         }
         self.present = run;
+        self.again = record.clock.as_ref().is_some_and(|clock| clock.waits_again());
         self.follow_wants(record, now);
     }
 

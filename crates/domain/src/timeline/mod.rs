@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::job::RunEnd;
 use super::lease::Token;
 use super::name::{NodeName, UserName};
+use super::tick::Schedule;
 use super::time::StoreTime;
 
 /// How many spans are kept of a job, at most.
@@ -102,6 +103,10 @@ pub struct Timeline {
     pub present: Option<Present>,
     /// In the order of their beginnings.
     pub wants: Vec<Wanted>,
+    /// It has one now: without a holder it waits for its next tick, whatever became of the last.
+    pub schedule: Option<Schedule>,
+    /// Its open tick waits for the next attempt.
+    pub again: bool,
 }
 
 impl RunEnd {

@@ -6,10 +6,14 @@ use super::{Present, Span, Timeline, WantKind};
 use crate::job::RunEnd;
 use crate::lease::Token;
 use crate::name::NodeName;
+use crate::tick::Schedule;
 use crate::time::StoreTime;
 
 /// From an end on one node to the start on another is a take-over if it is not longer: after a longer rest it is another start.
 const AT_MOST: Duration = Duration::from_secs(600);
+
+/// A tick that was taken within so long was not waited for.
+const IN_TIME: Duration = Duration::from_secs(2);
 
 /// Why the job had no holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -20,6 +24,8 @@ pub enum Why {
     Held,
     /// Between two runs of `repeat`.
     Resting,
+    /// Between two ticks.
+    Scheduled,
     /// After a crash.
     BackingOff,
     /// A node was lost or gave it up, and none had taken it yet.
@@ -32,8 +38,9 @@ pub enum Why {
 
 impl Why {
     /// All of them, in the order of a legend.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Resting,
+        Self::Scheduled,
         Self::Off,
         Self::Held,
         Self::BackingOff,
@@ -49,6 +56,7 @@ impl Why {
             Self::Off => "off",
             Self::Held => "held",
             Self::Resting => "resting",
+            Self::Scheduled => "scheduled",
             Self::BackingOff => "backing_off",
             Self::TakingOver => "taking_over",
             Self::Waiting => "waiting",
@@ -82,6 +90,22 @@ pub struct Takeover {
     pub took: Duration,
 }
 
+/// What a continuous job does after such an end.
+fn after(end: Option<RunEnd>) -> Why {
+    match end {
+        Some(RunEnd::Exited) => Why::Resting,
+        Some(RunEnd::Crashed | RunEnd::TimedOut) => Why::BackingOff,
+        Some(RunEnd::Lost | RunEnd::Died | RunEnd::Fenced | RunEnd::Stopped) => Why::TakingOver,
+        None => Why::Waiting,
+    }
+}
+
+/// Since when a tick was due that nobody took, in a time without a holder.
+fn late(schedule: &Schedule, from: StoreTime, to: StoreTime) -> Option<StoreTime> {
+    let due = schedule.ticks.after(from)?.starts;
+    (due <= to && to.since(due) > IN_TIME).then_some(due)
+}
+
 impl Timeline {
     /// The same, without what was over before `from` or begins after `to`.
     #[must_use]
@@ -94,6 +118,8 @@ impl Timeline {
             spans: self.spans.iter().filter(|s| has(s.from, Some(s.to))).cloned().collect(),
             present: self.present.clone().filter(|p| has(p.from, None)),
             wants: self.wants.iter().filter(|w| has(w.from, w.to)).cloned().collect(),
+            schedule: self.schedule.clone(),
+            again: self.again,
         }
     }
 
@@ -116,6 +142,11 @@ impl Timeline {
         if !(before.end.is_loss() || passed_on) || took > AT_MOST {
             return None;
         }
+        let next = self.schedule.as_ref().and_then(|schedule| schedule.ticks.after(before.to));
+        if next.is_some_and(|tick| tick.starts <= at) {
+            // Its next tick.
+            return None;
+        }
         let wanted = self.parts(before.to, at).iter().all(|(_, _, bar)| bar.is_none());
         let known = self.since.is_some_and(|since| since <= before.to);
         let is_one = if known { wanted } else { before.end.is_loss() };
@@ -133,27 +164,54 @@ impl Timeline {
                 end = Some(span.end);
                 continue;
             }
-            self.gap(free, span.from.min(to), end, &mut gaps);
+            self.gap(free, span.from.min(to), end, true, &mut gaps);
             (free, end) = (free.max(span.to), Some(span.end));
         }
         let present = self.present.as_ref().map_or(to, |run: &Present| run.from.min(to));
-        self.gap(free, present, end, &mut gaps);
+        self.gap(free, present, end, self.present.is_some(), &mut gaps);
         gaps
     }
 
-    fn gap(&self, from: StoreTime, to: StoreTime, end: Option<RunEnd>, gaps: &mut Vec<Gap>) {
+    /// `followed`: a run begins at its end.
+    fn gap(
+        &self,
+        from: StoreTime,
+        to: StoreTime,
+        end: Option<RunEnd>,
+        followed: bool,
+        gaps: &mut Vec<Gap>,
+    ) {
+        let mut put = |from: StoreTime, to: StoreTime, why: Why| match gaps
+            .last_mut()
+            .filter(|last| last.to == from && last.why == why)
+        {
+            Some(last) => last.to = to,
+            None => gaps.push(Gap { from, to, why }),
+        };
         for (from, to, bar) in self.parts(from, to) {
-            let why = bar.unwrap_or(match end {
-                Some(RunEnd::Exited) => Why::Resting,
-                Some(RunEnd::Crashed | RunEnd::TimedOut) => Why::BackingOff,
-                Some(RunEnd::Lost | RunEnd::Died | RunEnd::Fenced | RunEnd::Stopped) => {
-                    Why::TakingOver
+            match (bar, &self.schedule) {
+                (Some(why), _) => put(from, to, why),
+                (None, None) => put(from, to, after(end)),
+                (None, Some(schedule)) => {
+                    let late = late(schedule, from, to);
+                    let due = schedule.ticks.after(from).filter(|tick| tick.starts <= to);
+                    // Else that end was the last of its tick.
+                    let goes_on = match followed {
+                        true => end.is_some_and(RunEnd::is_failure),
+                        false => self.again,
+                    };
+                    if goes_on && (due.is_none() || late.is_some()) {
+                        put(from, to, after(end));
+                        continue;
+                    }
+                    let until = late.unwrap_or(to);
+                    if from < until {
+                        put(from, until, Why::Scheduled);
+                    }
+                    if until < to {
+                        put(until, to, Why::Waiting);
+                    }
                 }
-                None => Why::Waiting,
-            });
-            match gaps.last_mut().filter(|last| last.to == from && last.why == why) {
-                Some(last) => last.to = to,
-                None => gaps.push(Gap { from, to, why }),
             }
         }
     }

@@ -1,5 +1,6 @@
 //! The laws of folding on random histories, and what gaps and take-overs say.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::fold::{Mark, fold, thin};
@@ -8,6 +9,7 @@ use super::*;
 use crate::job::Exit;
 use crate::journal::RunEntry;
 use crate::name::{JobName, RunId};
+use crate::tick::{Fill, Params, Rules, Tick, TickName, Ticks};
 
 /// Numbers that look random and are the same each time.
 struct Dice(u64);
@@ -200,7 +202,7 @@ fn want(kind: WantKind, from: i64, to: Option<i64>) -> Wanted {
 fn timeline(runs: &[RunEntry], wants: Vec<Wanted>) -> Timeline {
     let (mut spans, mut mark) = (Vec::new(), Mark::new(StoreTime(0)));
     fold(&mut spans, &mut mark, runs);
-    Timeline { since: Some(StoreTime(0)), spans, present: None, wants }
+    Timeline { since: Some(StoreTime(0)), spans, wants, ..Timeline::default() }
 }
 
 #[test]
@@ -233,6 +235,64 @@ fn a_gap_has_the_reason_of_whatever_barred_the_job_then() {
     );
     let unknown = Timeline { since: Some(StoreTime(400)), ..line };
     assert_eq!(unknown.gaps(StoreTime(0), StoreTime(600))[0].why, Why::Unknown);
+}
+
+/// A tick each ten seconds.
+#[derive(Debug)]
+struct Tens;
+
+impl Ticks for Tens {
+    fn after(&self, instant: StoreTime) -> Option<Tick> {
+        let starts = StoreTime((instant.0.div_euclid(10_000) + 1) * 10_000);
+        Some(Tick { name: TickName(starts.0.to_string()), due: starts, starts, note: None })
+    }
+
+    fn until(&self, instant: StoreTime) -> Option<Tick> {
+        self.after(StoreTime(instant.0 - 10_000))
+    }
+
+    fn former(&self, _: &str) -> Option<Arc<dyn Ticks>> {
+        None
+    }
+}
+
+impl Fill for Tens {
+    fn fill(&self, _: &Tick, given: &Params) -> Params {
+        given.clone()
+    }
+}
+
+#[test]
+fn between_its_ticks_a_job_waits_for_nobody_whatever_became_of_the_last_one() {
+    let runs = [
+        run(1, "node-a", 10_004, 11_000, RunEnd::Crashed),
+        run(2, "node-b", 13_000, 14_000, RunEnd::Crashed),
+        run(3, "node-b", 20_001, 21_000, RunEnd::Lost),
+        run(4, "node-a", 30_002, 31_000, RunEnd::Exited),
+        run(5, "node-a", 47_000, 48_000, RunEnd::Stopped),
+    ];
+    let line = timeline(&runs, vec![want(WantKind::Participation, 5_000, None)]);
+    let (ticks, params) = (Arc::new(Tens), Arc::new(Tens));
+    let (rules, text) = (Rules::default(), "tens".to_owned());
+    let schedule = Some(Schedule { ticks, params, rules, text });
+    let mut line = Timeline { schedule, ..line };
+    let told = |line: &Timeline| -> Vec<_> {
+        let gaps = line.gaps(StoreTime(5_000), StoreTime(49_000));
+        gaps.iter().map(|gap| (gap.from.0, gap.to.0, gap.why)).collect()
+    };
+    let expected = [
+        (5_000, 10_004, Why::Scheduled),
+        (11_000, 13_000, Why::BackingOff),
+        (14_000, 20_001, Why::Scheduled),
+        (21_000, 30_002, Why::Scheduled),
+        (31_000, 40_000, Why::Scheduled),
+        (40_000, 47_000, Why::Waiting),
+        (48_000, 49_000, Why::Scheduled),
+    ];
+    assert_eq!(told(&line), expected);
+    assert!(line.takeovers().is_empty(), "another tick is no take-over");
+    line.again = true;
+    assert_eq!(told(&line)[6].2, Why::TakingOver, "the same tick is run again");
 }
 
 #[test]

@@ -148,7 +148,8 @@ impl Timelines for dyn Engine + '_ {
             token: run.token,
             from: run.started,
         });
-        let line = Timeline { since, spans, present, wants };
+        let again = record.clock.as_ref().is_some_and(|clock| clock.waits_again());
+        let line = Timeline { since, spans, present, wants, again, ..Timeline::default() };
         Ok(Seen { at, line })
     }
 

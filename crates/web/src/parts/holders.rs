@@ -271,6 +271,7 @@ pub(super) fn why_word(why: Why, voice: Voice) -> String {
         Why::Off => "gap-off",
         Why::Held => "gap-held",
         Why::Resting => "gap-resting",
+        Why::Scheduled => "gap-scheduled",
         Why::BackingOff => voice.by_runner("gap-backing-off", "gap-program-failed"),
         Why::TakingOver => "gap-taking-over",
         Why::Waiting => voice.by_runner("gap-waiting", "gap-program-waiting"),

@@ -47,5 +47,6 @@ pub(super) fn holding() -> Timeline {
             wanted(WantKind::Participation, "li", 50_000, None),
             wanted(WantKind::Hold, "chen", 55_000, Some(15_000)),
         ],
+        ..Timeline::default()
     }
 }

@@ -105,7 +105,7 @@ pub(super) fn lines(
         let user = [("user", Arg::from(want.who.as_str()))];
         all.push(line(kind, say(lang, id, &user), (want.from, want.to, now), lang));
     }
-    for gap in gaps.iter().filter(|gap| gap.why != Why::Resting) {
+    for gap in gaps.iter().filter(|gap| !matches!(gap.why, Why::Resting | Why::Scheduled)) {
         let when = (gap.from, Some(gap.to), now);
         let mut one = line("nobody", say(lang, "hold-nobody", &[]), when, lang);
         one.note.push(why_word(gap.why, voice));

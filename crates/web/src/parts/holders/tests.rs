@@ -52,6 +52,7 @@ fn line() -> Timeline {
             wanted("li", WantKind::Participation, NOW.0 - 2 * HOUR, None),
             wanted("ada", WantKind::Hold, NOW.0 - 4 * HOUR, Some(NOW.0 - 3 * HOUR)),
         ],
+        ..Timeline::default()
     }
 }
 
