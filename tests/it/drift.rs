@@ -94,3 +94,33 @@ async fn a_node_that_joins_is_followed_without_a_new_socket_and_its_jobs_go_with
         .await;
     until_drift(&at_a, "outbound", &json!([])).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schedule_that_only_another_node_has_is_shown_here_and_run_there() {
+    const NIGHTLY: &str = "[[job]]\nname = \"nightly\"\ncommand = [\"true\"]\nschedule = \"30 2 * * *\"\nzone = \"Asia/Shanghai\"\n";
+    let redis = RedisServer::start(&[]);
+    let (one, two) = (Ground::new(&redis.url(), SLEEP), Ground::new(&redis.url(), NIGHTLY));
+    one.add_user("li", "operator");
+    let li = one.token("li");
+    let (a, b) = (one.start("node-a"), two.start("node-b"));
+    let (at_a, at_b) = (a.api(&li), b.api(&li));
+    until_async("it is heard of", async || job(&at_a, "nightly").await).await;
+    let mut live = at_a.live().await;
+    at_b.switch("nightly", true).await;
+    let shown = live.until_state("nightly", "scheduled").await;
+    let there = job(&at_b, "nightly").await.expect("its own");
+    assert_eq!(shown["schedule"]["words"], there["schedule"]["words"], "{shown}");
+    assert!(shown["schedule"]["next"]["tick"].is_string(), "{shown}");
+    let next = at_a.get("/api/v1/jobs/nightly/next?count=2").await;
+    assert_eq!(next, at_b.get("/api/v1/jobs/nightly/next?count=2").await);
+    let runs = "/api/v1/jobs/nightly/runs";
+    let (status, said) = at_a.call(Method::POST, runs, Some(json!({}))).await;
+    assert!(status == 409 && said.to_string().contains("ask one of them"), "{status} {said}");
+    let client = crate::support::http::client().build().expect("a client");
+    let page = client.get(format!("{}/jobs/nightly", a.url)).bearer_auth(&li).send().await;
+    let page = page.expect("a page").text().await.expect("text");
+    assert!(page.contains("id=\"ticks-next\"") && page.contains("02:30"), "{page}");
+    assert!(!page.contains("/jobs/nightly/run\""), "it is started there: {page}");
+    let (status, said) = at_b.call(Method::POST, runs, Some(json!({}))).await;
+    assert_eq!(status, 202, "{said}");
+}

@@ -42,7 +42,7 @@ pub(super) fn check(examined: Examination) -> Result<(), Failure> {
             print(&format!("  {}", super::ticks::line(tick)))?;
         }
         if next.next.is_empty() {
-            print("  no tick comes any more: nothing will run")?;
+            print("  no tick comes any more")?;
         }
     }
     Ok(())

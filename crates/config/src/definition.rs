@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::{Config, JobConfig, Repeat, Runner, Title, address};
+use super::{Config, JobConfig, Repeat, Runner, Scheduled, Title, address};
 use soloist_domain::backoff::Backoff;
 use soloist_domain::definition::{Definition, Definitions};
 use soloist_domain::lease::Timing;
@@ -129,6 +129,7 @@ impl JobConfig {
             operators: operators.clone(),
             viewers: viewers.clone(),
             rotation: rotation.clone(),
+            schedule: schedule.as_ref().map(|scheduled| scheduled.law.text.clone()),
             hash: short_hash(&shown),
             keys: keys.iter().map(|(key, _)| (*key).to_owned()).zip(hashes).collect(),
         }
@@ -151,7 +152,7 @@ impl JobConfig {
             timing: timing.unwrap_or_else(|_| usual()),
             stop_grace: Duration::from_millis(told.stop_grace_ms),
             repeat: Repeat::Never,
-            schedule: None,
+            schedule: told.schedule.as_deref().and_then(|text| Scheduled::told(name, text)),
             backoff: Backoff {
                 first: second,
                 max: second,
@@ -251,12 +252,15 @@ mod tests {
     #[test]
     fn a_job_that_others_define_can_be_shown_and_not_be_run() {
         let dir = tempfile::tempdir().unwrap();
-        let text = "command = [\"true\"]\nlease_ttl = \"9s\"\noperators = [\"li\"]\ntitle = { en = \"Out\", zh = \"出库\" }\n";
+        let text = "command = [\"true\"]\nlease_ttl = \"9s\"\noperators = [\"li\"]\ntitle = { en = \"Out\", zh = \"出库\" }\nschedule = \"30 2 * * 1-5\"\nzone = \"UTC\"\n";
         let config = read(dir.path(), text);
         let told = config.definitions().into_values().next().unwrap();
         let job = JobConfig::elsewhere(&config.jobs[0].name, &told);
         assert!(job.is_elsewhere() && !config.jobs[0].is_elsewhere());
-        assert_eq!((job.title, job.timing), (config.jobs[0].title.clone(), config.jobs[0].timing));
+        assert_eq!((&job.title, job.timing), (&config.jobs[0].title, config.jobs[0].timing));
         assert_eq!(job.operators, ["li"]);
+        let text = |job: &JobConfig| job.schedule.as_ref().map(|one| one.law.text.clone());
+        assert_eq!(text(&job).as_deref(), Some("30 2 * * 1-5 [UTC]"), "its ticks are shown");
+        assert_eq!(text(&job), text(&config.jobs[0]));
     }
 }

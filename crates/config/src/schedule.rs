@@ -9,6 +9,7 @@ use soloist_domain::backoff::Backoff;
 use soloist_domain::lease::Timing;
 use soloist_domain::name::JobName;
 use soloist_domain::tick::{self, GRACE, Missed, OnLoss, Overlap, Rules};
+use soloist_domain::time::StoreTime;
 use soloist_schedule::{Kind, Schedule, Spec};
 
 /// All keys of this room.
@@ -55,6 +56,18 @@ pub struct Scheduled {
     pub finish_within: Option<Duration>,
     /// `too_quick` is told of one that went well in less.
     pub at_least: Option<Duration>,
+}
+
+impl Scheduled {
+    /// Of a job that only other nodes define, whose text they tell: its ticks can be shown. Its rules and parameters are not known here.
+    pub(super) fn told(job: &JobName, text: &str) -> Option<Self> {
+        let plan = Arc::new(Schedule::of_text(job, text)?);
+        let filler = params::Filler { params: Vec::new(), zone: jiff::tz::TimeZone::UTC };
+        let (ticks, rules) = (plan.clone(), Rules::default());
+        let law = tick::Schedule { ticks, rules, text: plan.text(), params: Arc::new(filler) };
+        let (start_within, finish_within, at_least) = (None, None, None);
+        Some(Self { plan, law, params: Vec::new(), start_within, finish_within, at_least })
+    }
 }
 
 impl PartialEq for Scheduled {
@@ -111,6 +124,10 @@ pub(super) fn read(section: &Section<'_>, beside: &Beside<'_>) -> Option<Option<
         params::Filler { params: params.clone(), zone: zone.unwrap_or(jiff::tz::TimeZone::UTC) };
     let law =
         tick::Schedule { ticks: plan.clone(), rules, text: plan.text(), params: Arc::new(filler) };
+    let now = StoreTime(jiff::Timestamp::now().as_millisecond());
+    if let Some(field) = section.get(main).filter(|_| law.ticks.after(now).is_none()) {
+        field.warn("is over: no tick comes any more, and nothing runs by itself; write a later one, or remove the job");
+    }
     for param in params.iter().filter(|param| param.default.is_none()) {
         if let Some(field) = section.get("params") {
             field.warn(format!(

@@ -37,6 +37,9 @@ pub struct Definition {
     #[serde(default = "everybody")]
     pub viewers: Vec<String>,
     pub rotation: Option<RotationName>,
+    /// The text of its schedule; unknown to nodes of an older version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<String>,
     /// Of all keys, but of `env` only the names: every user who may look sees this hash, and a short value can be guessed
     /// from its hash.
     pub hash: String,
@@ -113,6 +116,7 @@ mod tests {
             operators: Vec::new(),
             viewers: Vec::new(),
             rotation: None,
+            schedule: None,
             hash: String::new(),
             keys: keys.iter().map(hash).collect(),
         }

@@ -92,8 +92,9 @@ impl Schedule {
         text
     }
 
-    /// The schedule of a text that [`Self::text`] made.
-    pub(crate) fn of_text(job: &JobName, text: &str) -> Option<Self> {
+    /// The schedule of a text that [`Self::text`] made; `None`: this program cannot read it.
+    #[must_use]
+    pub fn of_text(job: &JobName, text: &str) -> Option<Self> {
         let (text, jitter) = match text.rsplit_once(" jitter ") {
             Some((text, jitter)) => (text, of_length(jitter)?),
             None => (text, Duration::ZERO),

@@ -160,6 +160,7 @@ fn told(name: &str, digest: &str) -> Told {
         operators: vec!["li".to_owned()],
         viewers: vec!["*".to_owned()],
         rotation: None,
+        schedule: None,
         hash: "0a".to_owned(),
         keys: [("command".to_owned(), "0b".to_owned())].into(),
     };

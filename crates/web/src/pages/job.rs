@@ -224,7 +224,7 @@ pub async fn page(
     let frame = Frame::of(&web, &caller, "jobs", path, view.title.clone());
     let whole = wanted.part.as_deref() != Some("side");
     // Without the store the page still shows what the feed last knew, and says so.
-    let (read, unread) = match read(&web, &job, &wanted).await {
+    let (mut read, unread) = match read(&web, &job, &wanted).await {
         Ok(read) => (read, false),
         Err(StoreError::Unavailable(_)) => (Read::default(), true),
         Err(error) => return Err(error.into()),
@@ -235,6 +235,9 @@ pub async fn page(
     let seen = web.feed.job(&job.name);
     let drilled = seen.as_ref().and_then(|seen| drilled(lang, seen.record.drill.as_ref()?));
     let voice = Voice { lang, external: job.is_external() };
+    if let Some(past) = &mut read.past {
+        past.line.schedule = job.schedule.as_ref().map(|scheduled| scheduled.law.clone());
+    }
     let held = read
         .past
         .as_ref()
@@ -285,6 +288,7 @@ async fn ticks_of(
     let entries = all_ticks(read.ticks.clone(), Some(scheduled), record, now);
     let reader = (caller.language, now, &caller.zone());
     let known = (!unread).then_some(&entries[..]);
+    let may_run = may_run && !job.is_elsewhere();
     let ticks = Ticks::of((job.name.as_str(), scheduled, record), known, reader, may_run);
     Some(ticks.saying(asked.as_ref(), record.clock.as_deref(), &entries))
 }

@@ -14,7 +14,7 @@ use crate::error::WebError;
 use soloist_config::params::{Param, ParamKind};
 use soloist_config::{JobConfig, Scheduled};
 use soloist_domain::tick::{Clock, Params, TickName};
-use soloist_ops::ticks::{self, RunAsk, schedule};
+use soloist_ops::ticks::{self, RunAsk, own_schedule};
 use soloist_view::tick_words::called;
 use soloist_view::words::{Arg, Language, say};
 
@@ -204,7 +204,7 @@ pub async fn page(
     let job = web.job(&caller, &name)?;
     let Wanted { tick } = query(&request)?;
     ticks::may_run(&caller.actor(), &job)?;
-    let (scheduled, open) = (schedule(&job)?, open(&web, &job).await?);
+    let (scheduled, open) = (own_schedule(&job)?, open(&web, &job).await?);
     let tick = tick.map(|name| name.replace(' ', "+"));
     let page = of((&web, &caller), (&job, scheduled), open.as_ref(), None, tick);
     Ok(html(&page))
@@ -237,7 +237,7 @@ pub async fn run(
     let job = web.job(&caller, &name)?;
     let typed = Typed::from(form.into_inner());
     ticks::may_run(&caller.actor(), &job)?;
-    let scheduled = schedule(&job)?;
+    let scheduled = own_schedule(&job)?;
     let open = open(&web, &job).await?;
     let tick = typed.some("tick").map(str::to_owned);
     // Another run began while the form was filled in: that this one waits is said first.
