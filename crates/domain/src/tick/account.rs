@@ -224,6 +224,12 @@ impl Books<'_> {
         let Some(open) = self.clock.open.clone() else {
             return self.clock.pending.push(pending(tick, false, None));
         };
+        if let Phase::Again { at, .. } = open.phase
+            && at + schedule.rules.grace < tick.starts
+        {
+            // Nobody takes the open one up: no node can run anything.
+            return self.clock.pending.push(pending(tick, false, None));
+        }
         let open_tick = open.tick.name.clone();
         let all_left = schedule.rules.missed == Missed::All
             && self.clock.pending.iter().any(|one| one.tick.starts < open.granted);

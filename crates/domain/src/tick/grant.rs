@@ -134,6 +134,9 @@ pub(crate) fn grant(
 ) -> Result<Vec<Write>, Acquired> {
     let choice = choose(record, schedule, now)?;
     let mut books = adopt(record, schedule, now);
+    if matches!(choice, Choice::Open) {
+        books.wait_behind(schedule);
+    }
     let open = match choice {
         Choice::Open => books.clock.open.take().map(|open| Open {
             // Further attempts of it may be forgotten that nobody saw.
@@ -227,6 +230,19 @@ impl super::account::Books<'_> {
             return;
         }
         self.only_newest_waits_behind(granted);
+    }
+
+    /// What became due while nobody could run the open tick waits until that has ended.
+    fn wait_behind(&mut self, schedule: &Schedule) {
+        if schedule.rules.missed == Missed::Once
+            && let Some(mut newest) = self.clock.pending.pop()
+        {
+            for older in std::mem::take(&mut self.clock.pending).into_iter().rev() {
+                newest.take_in(older, self.order);
+            }
+            self.clock.pending.push(newest);
+        }
+        self.clock.pending.iter_mut().for_each(|one| one.behind = true);
     }
 
     /// What is due already waits behind a tick that was granted just now: the newest.

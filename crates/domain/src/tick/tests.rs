@@ -385,6 +385,37 @@ fn a_run_that_off_or_hold_stops_has_failed() {
     }
 }
 
+#[test]
+fn what_is_due_while_no_node_lives_to_run_the_open_tick_again_is_missed_and_not_skipped() {
+    for (missed, expected) in [
+        (Missed::Skip, vec!["1 done", "2x4 missed"]),
+        (Missed::Once, vec!["1 done", "2x3 covered", "5 done"]),
+        (Missed::All, vec!["1 done", "2 done", "3 done", "4 done", "5 done"]),
+    ] {
+        let mut world = World::new(
+            MINUTE,
+            rules(|rules| {
+                rules.missed = missed;
+                rules.missed_window = Some(Duration::from_secs(3_600));
+            }),
+        );
+        world.go(1.0);
+        world.acquire().expect("due");
+        world.now += SECOND;
+        world.lapse();
+        world.settle();
+        world.go(5.5);
+        assert_eq!(world.acquire().expect("again").attempt, 2);
+        world.now += SECOND;
+        world.end(RunEnd::Exited, Then::Nothing);
+        while world.acquire().is_ok() {
+            world.now += 1;
+            world.end(RunEnd::Exited, Then::Nothing);
+        }
+        assert_eq!(world.told(), expected, "{missed:?}");
+    }
+}
+
 fn asked(world: &World, name: &str) -> Asked {
     let starts = match name.split_once('@') {
         Some((_, at)) if !at.starts_with("hand") => StoreTime(at.parse().expect("a number")),
