@@ -16,8 +16,8 @@ use soloist::domain::journal::{Ended, Then};
 use soloist::domain::lease::Token;
 use soloist::domain::name::{JobName, NodeName, Owner, RunId, UserName};
 use soloist::domain::tick::{
-    Asked, Entry, Fill, Missed, OnLoss, Outcome, Overlap, Params, Phase, Rules, Schedule, Sight,
-    Tick, TickName, Ticks,
+    Asked, Clock, Entry, Fill, Missed, OnLoss, Outcome, Overlap, Params, Phase, Rules, Schedule,
+    Sight, Tick, TickName, Ticks,
 };
 use soloist::domain::time::{Began, Boot, StoreTime};
 use soloist::domain::transition::history::Past;
@@ -427,7 +427,11 @@ impl Game {
                 }
                 let node = &mut world.nodes[node];
                 node.idle();
-                (node.up, node.seen, node.deaf, node.tells) = (false, None, false, false);
+                let told = std::mem::take(&mut node.tells);
+                (node.up, node.seen, node.deaf) = (false, None, false);
+                if told {
+                    world.judge_by_what_is_known();
+                }
             }
             Act::Restarts(n) => world.nodes[n].up = true,
             Act::Away => {
@@ -812,31 +816,30 @@ impl World {
             node.seen = node.seen.take().map(|seen| Sight { changed: Some(changed), ..seen });
             (node.tells, node.deaf) = (node.seen.is_some(), false);
         }
-        let seen: Vec<&Sight> = self.nodes.iter().filter_map(|node| node.seen.as_ref()).collect();
-        let knows = |sight: &Sight, tick: u8, attempt: u32| {
-            let open = sight
-                .clock
-                .open
-                .iter()
-                .any(|open| nth(&open.tick.name) == tick && open.attempt >= attempt);
-            let told = sight
-                .clock
-                .recent
-                .iter()
-                .any(|entry| nth(&entry.tick.name) == tick && entry.attempt >= attempt);
-            open || told
+        self.lost.clear();
+        self.judge_by_what_is_known();
+    }
+
+    /// What no living node saw nobody can know, if one looked after the start of the tick and heard no more, or if none lives.
+    fn judge_by_what_is_known(&mut self) {
+        let record = self.store.job.record.clock.as_ref();
+        let told = record.map(|clock| (clock, clock.forgot.map_or(StoreTime(0), |gap| gap.seen)));
+        let tells = self.nodes.iter().filter(|node| node.tells);
+        let seen = tells.filter_map(|node| node.seen.as_ref().map(|seen| (&seen.clock, seen.at)));
+        let all: Vec<_> = told.into_iter().chain(seen).collect();
+        let lives = all.len() > 1 || record.is_some_and(|clock| clock.forgot.is_some());
+        let knows = |clock: &Clock, tick: u8, attempt: u32| {
+            let open = clock.open.iter().map(|open| (&open.tick, open.attempt));
+            let told = clock.recent.iter().map(|entry| (&entry.tick, entry.attempt));
+            open.chain(told).any(|(of, most)| nth(&of.name) == tick && most >= attempt)
         };
-        // Nobody can know what no living node saw, if one looked after the start of the tick and heard no more.
         let start = |tick: u8| Table { later: false, bare: false }.tick(tick).starts;
         self.granted.retain(|(tick, attempt)| {
-            seen.iter().any(|sight| knows(sight, *tick, *attempt))
-                || !seen.is_empty() && seen.iter().all(|sight| sight.at < start(*tick))
+            all.iter().any(|(clock, _)| knows(clock, *tick, *attempt))
+                || lives && all.iter().all(|(_, at)| *at < start(*tick))
         });
-        let taken = seen.iter().filter_map(|sight| sight.clock.taken.as_ref());
-        let restored = self.store.job.record.clock.as_ref().and_then(|clock| clock.taken.as_ref());
-        let newest = taken.chain(restored).map(|taken| taken.starts).max();
-        self.newest = newest.unwrap_or_default();
-        self.lost.clear();
+        let taken = all.iter().filter_map(|(clock, _)| clock.taken.as_ref());
+        self.newest = taken.map(|taken| taken.starts).max().unwrap_or_default();
     }
 
     fn normalise(&mut self, scope: Scope) {
@@ -930,7 +933,7 @@ fn ranked(mut numbers: Vec<&mut u64>) {
 }
 
 /// What decides nothing is left out.
-fn plain(clock: &mut soloist::domain::tick::Clock) {
+fn plain(clock: &mut Clock) {
     for entry in &mut clock.recent {
         (entry.run, entry.started, entry.ended, entry.late_ms) = (None, None, None, None);
     }
