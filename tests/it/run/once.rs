@@ -171,6 +171,22 @@ fn a_command_that_failed_or_was_stopped_is_run_again_only_when_that_is_asked_for
     assert!(place.run(&["--tick", "28", "--retry-failed"], RAN).status.success());
 }
 
+/// The store is away when the command ends, and for longer than `soloist run` waits for it.
+#[test]
+fn an_end_that_only_the_guard_could_tell_is_the_commands_own() {
+    let redis = RedisServer::start(&[]);
+    let place = Place::on(&redis.url());
+    let running = place.start(&["--ttl", "20s", "--tick", "27"], WAITS);
+    let _pid = place.number("pid");
+    redis.pause();
+    place.go();
+    let (code, said) = running.end();
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("its guard goes on trying"), "{said}");
+    redis.resume();
+    until_said(&place, "27", "and was done at ");
+}
+
 #[test]
 fn what_was_not_begun_spends_nothing() {
     let place = Place::new();
@@ -288,7 +304,7 @@ fn what_cannot_be_meant_is_refused_with_its_option_and_a_remedy() {
         (vec!["--tick", "a\u{1b}[2J"], ["--tick: ", "U+001B"]),
         (vec!["--tick", "a", "--once-per", "0 0 * * *"], ["--tick", "cannot be used with"]),
         (vec!["--tick", "a", "--zone", "UTC"], ["--zone: ", "--once-per"]),
-        (vec!["--tick", "a", "--dialect", "quartz"], ["--once-per", "required"]),
+        (vec!["--tick", "a", "--dialect", "quartz"], ["--dialect: ", "--once-per"]),
         (vec!["--zone", "UTC"], ["--zone: ", "--once-per"]),
         (vec!["--retry-failed"], ["--retry-failed: ", "add --tick"]),
         (per(&["30 2 * * *"]), ["--once-per: ", "--zone Asia/Shanghai"]),
