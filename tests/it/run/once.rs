@@ -1,7 +1,5 @@
 //! `soloist run --tick` and `--once-per`: once for each tick, whoever starts it, however often, and whoever is killed.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use super::*;
 use crate::support::node::Node;
 
@@ -238,7 +236,7 @@ fn who_meets_the_lease_waits_five_seconds_whatever_its_patience() {
 
 /// The second of the day, by the clock of this machine, which is that of a store in a file.
 fn second_of_the_day(later: u64) -> [u64; 3] {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
+    let now = jiff::Timestamp::now().as_second().unsigned_abs();
     let second = (now + later) % 86_400;
     [second % 60, second / 60 % 60, second / 3_600]
 }
