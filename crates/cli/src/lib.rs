@@ -575,7 +575,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "ZONE")]
     pub zone: Option<String>,
     /// How EXPR is read: quartz for 6 or 7 fields
-    #[arg(long, value_name = "DIALECT", value_parser = ["cron", "quartz"], requires = "once_per")]
+    #[arg(long, value_name = "DIALECT", value_parser = ["cron", "quartz"])]
     pub dialect: Option<String>,
     /// With --tick or --once-per: run it again if its command failed or was lost
     #[arg(long)]
