@@ -133,7 +133,7 @@ fn a_run_by_hand_of_a_job_that_is_off_names_who_asked_for_it() {
         });
         let open = serde_json::json!({
             "tick": tick, "attempt": 1, "token": record.token, "by": { "user": "li" },
-            "granted": before(8), "late_ms": 3, "rules": rules, "phase": "granted",
+            "granted": before(8), "late_ms": 3, "rules": rules, "phase": { "is": "granted" },
         });
         clock.open = Some(serde_json::from_value(open).expect("an open tick"));
         record.clock = Some(Box::new(clock));
