@@ -76,7 +76,11 @@ impl From<RunEntry> for RunView {
             ended: run.ended.map(iso),
             exit: run.exit.into(),
             end: run.end.map(RunEnd::shown),
-            why: (run.end == Some(RunEnd::Died)).then(|| "the program died".to_owned()),
+            // A script has a signal: that of its guard.
+            why: (run.end == Some(RunEnd::Died)).then(|| match run.exit.signal {
+                Some(_) => "its guard died".to_owned(),
+                None => "the program died".to_owned(),
+            }),
             processes_killed: run.processes_killed,
             folded: (run.folded > 1).then_some(run.folded),
         }
