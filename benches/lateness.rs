@@ -29,7 +29,6 @@ mod processes;
 mod support;
 
 use processes::cpu_time;
-use support::api::Api;
 use support::node::{Ground, Node};
 use support::redis::RedisServer;
 use support::wait::until;

@@ -9,7 +9,6 @@ mod restored;
 
 use std::collections::BTreeMap;
 
-use nix::sys::signal::Signal;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 

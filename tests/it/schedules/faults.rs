@@ -224,7 +224,7 @@ fn judge(ground: &Ground, (name, keys): (&str, &str), seed: u64) {
 }
 
 /// Every instant between the first and the last has one entry, and what ran has an entry of its own.
-fn check_told(keys: &str, told: &[Value], acts: &str) -> Result<(), String> {
+pub(super) fn check_told(keys: &str, told: &[Value], acts: &str) -> Result<(), String> {
     let step = if keys.contains("every = \"1s\"") { 1 } else { 2 };
     let due = |text: &str| {
         let (_, at) = text.split_once('@').expect("a name");

@@ -4,8 +4,8 @@ use nix::sys::signal::{Signal, kill};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::faults::guards_of;
-use super::{Stage, ask, check_told};
+use super::faults::{check_told, guards_of};
+use super::{Stage, ask};
 use crate::support::api::Api;
 use crate::support::machine::judged;
 use crate::support::wait::{PATIENCE, until, until_async, within};

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::{Stage, check_told};
+use super::Stage;
+use super::faults::check_told;
 use crate::support::machine::{holds, judged};
 use crate::support::redis::RedisServer;
 use crate::support::wait::{PATIENCE, until, until_async, within};
