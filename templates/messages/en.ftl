@@ -142,6 +142,7 @@ stopping-held = { $user } holds it
 stopping-unwanted = nobody wants it any more
 stopping-moved = being moved
 stopping-handed-over = being handed over
+stopping-replaced = a newer tick replaces it
 kill-in = KILL in { $left }
 program-has-until = told to stop, has { $left }
 silent-for = { $node } silent for { $ago }
@@ -159,6 +160,7 @@ failed-in = { $n ->
 }
 next-try-in = next try in { $left }
 next-try-now = next try now
+tick-tried = attempt { $n }: { $why }
 switch-off-and-on = switch it off and on to try again
 next-run-in = next run in { $left }
 next-run-now = next run now
@@ -214,6 +216,7 @@ cause-held = { $user } holds it
 cause-unwanted = nobody wants it any more
 cause-moved = it is being moved to another node
 cause-handed-over = its node hands it over
+cause-replaced = a newer tick replaces it ({ $tick })
 why-failing-over = { $node } has been silent for { $ago }. Its lease runs out in { $left }; then { $next } may start it. The script on { $node } is killed before that.
 why-failing-over-nobody = { $node } has been silent for { $ago }. Its lease runs out in { $left }, and no other node may run it: start one, or bring { $node } back.
 why-backing-off = { $n ->
@@ -224,6 +227,7 @@ why-retry-due = { $n ->
     [one] Crashed on { $node } at { $at } ({ $exit }). The next try is due and starts as soon as a node takes it; wanted by { $users }.
    *[other] Crashed { $n } times in a row, last on { $node } at { $at } ({ $exit }). The next try is due and starts as soon as a node takes it; wanted by { $users }.
 }
+why-tick-tried = Attempt { $n } of { $run } ended: { $why }. The next attempt starts in { $left }; wanted by { $users }. Off ends this tick: it is failed, and not tried again by itself.
 why-given-up = { $n ->
     [one] Given up after a crash on { $node } at { $at } ({ $exit }), though wanted by { $users }. Read the output, then switch it off and on, or run: soloist resume { $job }
    *[other] Given up after { $n } crashes in a row, last on { $node } at { $at } ({ $exit }), though wanted by { $users }. Read the output, then switch it off and on, or run: soloist resume { $job }
@@ -255,6 +259,7 @@ program-off = Nobody wants it any more
 program-held = Held by { $user }
 program-moved = It is being moved to another program
 program-over = Its time is over
+program-replaced = A newer tick replaces it ({ $tick })
 why-program-failing-over = { $node } has been silent for { $ago }; its lease ends in { $left }, then the next program is granted.
 why-program-backing-off = { $n ->
     [one] Failed in { $node } at { $at } ({ $exit }). The next program is granted in { $left }; wanted by { $users }. Switching it off and on grants at once.

@@ -138,6 +138,7 @@ stopping-held = 被 { $user } 禁止
 stopping-unwanted = 已没有人要它运行
 stopping-moved = 正在转移
 stopping-handed-over = 正在交接
+stopping-replaced = 被更新的一次取代
 kill-in = { $left }后强制终止
 program-has-until = 已通知停止，还有 { $left }
 silent-for = { $node } 已 { $ago }无响应
@@ -155,6 +156,7 @@ failed-in = { $n ->
 }
 next-try-in = { $left }后重试
 next-try-now = 马上重试
+tick-tried = 第 { $n } 次尝试：{ $why }
 switch-off-and-on = 关闭再打开即可重试
 next-run-in = { $left }后再次运行
 next-run-now = 马上再次运行
@@ -210,6 +212,7 @@ cause-held = 被 { $user } 禁止
 cause-unwanted = 已没有人要它运行
 cause-moved = 正在转移到其他节点
 cause-handed-over = 所在节点正在交接
+cause-replaced = 被更新的一次取代（{ $tick }）
 why-failing-over = { $node } 已 { $ago }无响应。它的租约将在 { $left }后到期，随后 { $next } 可以启动它；在那之前，{ $node } 上的脚本会被终止。
 why-failing-over-nobody = { $node } 已 { $ago }无响应。它的租约将在 { $left }后到期，而没有其他节点可以运行它：请启动一个节点，或恢复 { $node }。
 why-backing-off = { $n ->
@@ -220,6 +223,7 @@ why-retry-due = { $n ->
     [1] 于 { $at } 在 { $node } 上崩溃（{ $exit }）。已到重试时间，有节点接手即启动；{ $users } 要它运行。
    *[other] 连续崩溃 { $n } 次，最近一次于 { $at } 在 { $node } 上（{ $exit }）。已到重试时间，有节点接手即启动；{ $users } 要它运行。
 }
+why-tick-tried = { $run }的第 { $n } 次尝试已结束：{ $why }。{ $left }后开始下一次尝试；{ $users } 要它运行。关闭开关会结束这一次：记为失败，不再自动重试。
 why-given-up = { $n ->
     [1] 于 { $at } 在 { $node } 上崩溃后已放弃（{ $exit }），尽管 { $users } 要它运行。请先看输出，再关闭并重新打开，或执行：soloist resume { $job }
    *[other] 连续崩溃 { $n } 次后已放弃，最近一次于 { $at } 在 { $node } 上（{ $exit }），尽管 { $users } 要它运行。请先看输出，再关闭并重新打开，或执行：soloist resume { $job }
@@ -251,6 +255,7 @@ program-off = 已没有人要它运行
 program-held = 被 { $user } 禁止
 program-moved = 正在转移到其他程序
 program-over = 它的时间已到
+program-replaced = 被更新的一次取代（{ $tick }）
 why-program-failing-over = { $node } 已 { $ago }无响应；它的租约将在 { $left }后到期，随后交给下一个程序。
 why-program-backing-off = { $n ->
     [1] 于 { $at } 在 { $node } 中失败（{ $exit }）。{ $left }后交给下一个程序；{ $users } 要它运行。关闭再打开可立即放行。
