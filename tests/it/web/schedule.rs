@@ -123,6 +123,21 @@ async fn a_run_is_asked_for_by_a_form_with_parameters_and_taken_back() {
         "{refused}"
     );
     assert!(refused.contains("<option selected>full"), "what was chosen stays");
+    for (name, value, said) in [
+        ("p-n", "12", "n：12 大于最大值 9。"),
+        ("p-n", "x", "n：“x”不是整数。"),
+        ("p-n", "", "必须填写 n"),
+        ("p-day", "1.3.", "day：“1.3.”不是日期"),
+        ("p-note", "A", "note：“A”与 [a-z ]* 不匹配。"),
+    ] {
+        let mut fields = vec![("p-n", "7"), ("lang", "zh")];
+        fields.retain(|(field, _)| *field != name);
+        fields.push((name, value));
+        let session = (format!("{}; soloist-language=zh", session.0), session.1.clone());
+        let page = send(&server, &session, "/jobs/settle/run", &fields).await;
+        let page = page.text().await.unwrap();
+        assert!(page.contains(said), "{said}: {page}");
+    }
 
     let done = send(&server, &session, "/jobs/settle/run", &filled("7")).await;
     assert_eq!(done.status(), 303);
