@@ -95,7 +95,7 @@ pub async fn ask_run(
         }
         Some(name) => {
             // A `+` that was not escaped arrives as a blank.
-            let name = TickName(name.replace(' ', "+"));
+            let name = TickName(name.trim().replace(' ', "+"));
             scheduled.plan.named(&name).ok_or_else(|| {
                 OpsError::NotFound(
                     format!(
