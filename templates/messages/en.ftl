@@ -205,11 +205,13 @@ program-stands-still = no output and no progress for { $ago }: look at the progr
 ends-at-latest = ends at the latest { $at }
 
 # Why
-why-running = Running on { $node } since { $since }; wanted by { $users }.
+wish-wanted = wanted by { $users }
+wish-asked = asked for by { $users }
+why-running = Running on { $node } since { $since }; { $wish }.
 why-stops-when-quiet = It has been silent for more than half of its max_silence: it is stopped in { $left } unless it says something.
 why-stands-still = It stands still: no output and no progress for { $ago }. Read its output. If it hangs, move it to another node, or hold it and resume it; either ends this run.
 why-program-stands-still = It stands still: no output and no progress for { $ago }. Look at the program. If it hangs, hold the job and resume it: the program is told to stop, and the next one is granted.
-why-starting = Starting on { $node } since { $since }; wanted by { $users }. It counts as running after { $uptime }.
+why-starting = Starting on { $node } since { $since }; { $wish }. It counts as running after { $uptime }.
 why-stopping = Stopping on { $node }: { $cause }. It is off as soon as its last process is gone.
 why-stopping-kill = Stopping on { $node }: { $cause }. TERM was sent; whatever is left is killed in { $left }.
 cause-held = { $user } holds it
@@ -227,7 +229,8 @@ why-retry-due = { $n ->
     [one] Crashed on { $node } at { $at } ({ $exit }). The next try is due and starts as soon as a node takes it; wanted by { $users }.
    *[other] Crashed { $n } times in a row, last on { $node } at { $at } ({ $exit }). The next try is due and starts as soon as a node takes it; wanted by { $users }.
 }
-why-tick-tried = Attempt { $n } of { $run } ended: { $why }. The next attempt starts in { $left }; wanted by { $users }. Off ends this tick: it is failed, and not tried again by itself.
+why-tick-tried = Attempt { $n } of { $run } ended: { $why }. The next attempt starts in { $left }; { $wish }. Off ends this tick: it is failed, and not tried again by itself.
+why-hand-tried = Attempt { $n } of { $run } ended: { $why }. The next attempt starts in { $left }; { $wish }.
 why-given-up = { $n ->
     [one] Given up after a crash on { $node } at { $at } ({ $exit }), though wanted by { $users }. Read the output, then switch it off and on, or run: soloist resume { $job }
    *[other] Given up after { $n } crashes in a row, last on { $node } at { $at } ({ $exit }), though wanted by { $users }. Read the output, then switch it off and on, or run: soloist resume { $job }
@@ -248,10 +251,11 @@ why-waiting-suspect = Wanted by { $users }, but only { $node } may run it, and n
 why-waiting-moving-to = Wanted by { $users } and being moved to { $node }, which should take it now. In { $left } any node may.
 why-waiting-moving = Wanted by { $users } and being moved to another node. In { $left } any node may take it, also the one it came from.
 why-waiting-soon = Wanted by { $users }; a node is about to take it.
+why-asked-soon = Asked for by { $users }; a node is about to take it.
 why-waiting-long = Wanted by { $users }, and nothing forbids it, but no node has taken it yet. A store that was restarted or emptied grants nothing for one lease ({ $lease }), so that nobody runs it twice.
 why-waiting-turn = Wanted by { $users }. On { $node } it waits for its turn in rotation { $rotation }:
-why-program-running = Running in { $node } since { $since }; wanted by { $users }.
-why-program-starting = Starting in { $node } since { $since }; wanted by { $users }. It counts as running after { $uptime }.
+why-program-running = Running in { $node } since { $since }; { $wish }.
+why-program-starting = Starting in { $node } since { $since }; { $wish }. It counts as running after { $uptime }.
 why-program-stopping = { $cause }; { $node } is told to stop when it renews its lease. It is off as soon as that program gives the lease back, or the lease ends.
 why-program-stopping-until = { $cause }; { $node } was told to stop and has { $left }. It is off as soon as that program gives the lease back, or the lease ends.
 program-off-by = Switched off by { $user }

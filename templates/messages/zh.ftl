@@ -201,11 +201,13 @@ program-stands-still = 已有 { $ago }没有输出也没有进展：请检查程
 ends-at-latest = 最迟在 { $at } 结束
 
 # 为什么
-why-running = 自 { $since } 起在 { $node } 上运行；{ $users } 要它运行。
+wish-wanted = { $users } 要它运行
+wish-asked = { $users } 触发了这次运行
+why-running = 自 { $since } 起在 { $node } 上运行；{ $wish }。
 why-stops-when-quiet = 它沉默的时间已超过 max_silence 的一半：若仍无输出，{ $left }后会被停止。
 why-stands-still = 它停滞不前：已有 { $ago }没有输出也没有进展。请查看它的输出。如已卡住，请把它转移到另一个节点，或先禁止再恢复；两者都会结束这次运行。
 why-program-stands-still = 它停滞不前：已有 { $ago }没有输出也没有进展。请检查该程序。如已卡住，请先禁止再恢复该任务：该程序会收到停止通知，随后交给下一个程序。
-why-starting = 自 { $since } 起在 { $node } 上启动；{ $users } 要它运行。满 { $uptime }后算作运行中。
+why-starting = 自 { $since } 起在 { $node } 上启动；{ $wish }。满 { $uptime }后算作运行中。
 why-stopping = 正在 { $node } 上停止：{ $cause }。最后一个进程消失后即为已停止。
 why-stopping-kill = 正在 { $node } 上停止：{ $cause }。已发出 TERM，{ $left }后强制终止剩下的进程。
 cause-held = 被 { $user } 禁止
@@ -223,7 +225,8 @@ why-retry-due = { $n ->
     [1] 于 { $at } 在 { $node } 上崩溃（{ $exit }）。已到重试时间，有节点接手即启动；{ $users } 要它运行。
    *[other] 连续崩溃 { $n } 次，最近一次于 { $at } 在 { $node } 上（{ $exit }）。已到重试时间，有节点接手即启动；{ $users } 要它运行。
 }
-why-tick-tried = { $run }的第 { $n } 次尝试已结束：{ $why }。{ $left }后开始下一次尝试；{ $users } 要它运行。关闭开关会结束这一次：记为失败，不再自动重试。
+why-tick-tried = { $run }的第 { $n } 次尝试已结束：{ $why }。{ $left }后开始下一次尝试；{ $wish }。关闭开关会结束这一次：记为失败，不再自动重试。
+why-hand-tried = { $run }的第 { $n } 次尝试已结束：{ $why }。{ $left }后开始下一次尝试；{ $wish }。
 why-given-up = { $n ->
     [1] 于 { $at } 在 { $node } 上崩溃后已放弃（{ $exit }），尽管 { $users } 要它运行。请先看输出，再关闭并重新打开，或执行：soloist resume { $job }
    *[other] 连续崩溃 { $n } 次后已放弃，最近一次于 { $at } 在 { $node } 上（{ $exit }），尽管 { $users } 要它运行。请先看输出，再关闭并重新打开，或执行：soloist resume { $job }
@@ -244,10 +247,11 @@ why-waiting-suspect = { $users } 要它运行，但只有 { $node } 可以运行
 why-waiting-moving-to = { $users } 要它运行，正在转移到 { $node }，该节点应马上接手。{ $left }后任何节点都可以接手。
 why-waiting-moving = { $users } 要它运行，正在转移到其他节点。{ $left }后任何节点都可以接手，包括原来的节点。
 why-waiting-soon = { $users } 要它运行，马上有节点接手。
+why-asked-soon = { $users } 触发了这次运行，马上有节点接手。
 why-waiting-long = { $users } 要它运行，也没有任何限制，但还没有节点接手。存储重启或被清空后，在一个租约（{ $lease }）之内不会放行，以免同时运行两份。
 why-waiting-turn = { $users } 要它运行。它在 { $node } 上等待轮转 { $rotation } 的回合：
-why-program-running = 自 { $since } 起在 { $node } 中运行；{ $users } 要它运行。
-why-program-starting = 自 { $since } 起在 { $node } 中启动；{ $users } 要它运行。满 { $uptime }后算作运行中。
+why-program-running = 自 { $since } 起在 { $node } 中运行；{ $wish }。
+why-program-starting = 自 { $since } 起在 { $node } 中启动；{ $wish }。满 { $uptime }后算作运行中。
 why-program-stopping = { $cause }；{ $node } 在续租时会收到停止通知。该程序交还租约或租约到期后即为已停止。
 why-program-stopping-until = { $cause }；{ $node } 已收到停止通知，还有 { $left }。该程序交还租约或租约到期后即为已停止。
 program-off-by = 已由 { $user } 关闭

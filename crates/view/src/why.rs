@@ -4,6 +4,8 @@ use super::{Scene, Waiting};
 use crate::words::{Arg, Piece, duration, phrase, say, visible};
 use soloist_domain::job::{LeaseRecord, RunPhase, RunRecord, State, Untold};
 use soloist_domain::limits::Quiet;
+use soloist_domain::name::UserName;
+use soloist_domain::tick::By;
 use soloist_domain::time::StoreTime;
 
 type Args = Vec<(&'static str, Piece)>;
@@ -20,6 +22,7 @@ impl Scene<'_> {
             (state, Some(lease)) => self.why_at_work(state, lease),
             (State::Held, None) => self.why_held(),
             (State::BackingOff, None) => return self.why_backing_off(),
+            (State::Waiting, None) if self.tried().is_some() => return self.why_backing_off(),
             (State::GivenUp, None) => {
                 (self.by_runner("why-given-up", "why-program-given-up"), self.crash())
             }
@@ -42,9 +45,27 @@ impl Scene<'_> {
         let mut names: Vec<_> = self.record.participants.iter().map(|p| p.user.as_str()).collect();
         if let (true, Some(clock)) = (names.is_empty(), &self.record.clock) {
             // Nobody has it on: who asked for a run wants that.
-            names.extend(clock.asked.first().map(|asked| asked.by.as_str()));
+            names.extend(
+                self.asker().or(clock.asked.first().map(|asked| &asked.by)).map(UserName::as_str),
+            );
         }
         Piece::Text(names.join(&say(self.lang, "list-separator", &[])))
+    }
+
+    /// Who started the tick in hand, if that was not the clock.
+    fn asker(&self) -> Option<&UserName> {
+        match &self.record.clock.as_ref()?.open.as_ref()?.by {
+            By::User(name) => Some(name),
+            By::Clock => None,
+        }
+    }
+
+    /// That people want it, or that somebody asked for this run.
+    fn wish(&self) -> Piece {
+        let by_hand = self.record.participants.is_empty() && self.asker().is_some();
+        let id = if by_hand { "wish-asked" } else { "wish-wanted" };
+        let users = self.users().to_string();
+        Piece::Text(say(self.lang, id, &[("users", Arg::from(users))]))
     }
 
     fn job(&self) -> Piece {
@@ -73,7 +94,7 @@ impl Scene<'_> {
         let mut args = vec![
             ("node", Piece::strong(&lease.node)),
             ("since", self.clock(since)),
-            ("users", self.users()),
+            ("wish", self.wish()),
         ];
         if state == State::Running {
             return (self.by_runner("why-running", "why-program-running"), args);
@@ -177,7 +198,9 @@ impl Scene<'_> {
                 args.retain(|(name, _)| *name != "n");
                 args.extend(tried.into_iter().flatten());
                 args.push(("left", self.until(at)));
-                "why-tick-tried"
+                args.push(("wish", self.wish()));
+                // The switches say nothing of a run that somebody asked for.
+                if self.asker().is_some() { "why-hand-tried" } else { "why-tick-tried" }
             }
             true => self.by_runner("why-retry-due", "why-program-retry-due"),
             false => {
@@ -280,6 +303,9 @@ impl Scene<'_> {
                         (self.by_runner("why-waiting-moving", "why-program-waiting-moving"), args)
                     }
                 }
+            }
+            Waiting::Soon { long: false } if self.record.participants.is_empty() => {
+                ("why-asked-soon", args)
             }
             Waiting::Soon { long: false } => ("why-waiting-soon", args),
             Waiting::Soon { long: true } => {
