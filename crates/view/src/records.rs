@@ -55,7 +55,7 @@ pub struct RunView {
     /// Null while it runs.
     #[schema(value_type = Option<String>, example = "exited")]
     pub end: Option<RunEnd>,
-    /// What is known beside `end`: `the program died`, of a program that was watched (docs/lifeline.md).
+    /// What is known beside `end`: `the program died`, of a program that was watched (docs/lifeline.md), or `its guard died`, of a tick.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     pub processes_killed: u32,
