@@ -296,6 +296,15 @@ fn what_can_never_be_meant_is_refused_with_the_remedy() {
         ("every = \"1m\"\nmissed = \"twice\"", "\"skip\" or \"once\" or \"all\""),
         ("missed = \"skip\"", "counts only beside schedule"),
         ("at = \"2026-12-01T08:00:00\"", "offset"),
+        ("every = \"1m\"\nmissed_window = \"9999999999999d\"", "3650d"),
+        (
+            "every = \"1m\"\nparams = { n = { type = \"int\", min = 5, max = 1 } }",
+            "1 is less than min 5, so no value fits",
+        ),
+        (
+            "every = \"1m\"\nparams = { c = { type = \"choice\", of = [] } }",
+            "is empty, so no value fits",
+        ),
         ("every = \"1m\"\nenv = { SOLOIST_PARAM_X = \"1\" }", "set by Soloist"),
     ] {
         let (good, said) = check(keys);

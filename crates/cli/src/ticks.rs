@@ -70,6 +70,17 @@ fn pair(text: &str) -> Result<(String, String), String> {
     Ok((pair.0.to_owned(), pair.1.to_owned()))
 }
 
+/// The values by name.
+fn each_once(given: &[(String, String)]) -> Result<BTreeMap<String, String>, Failure> {
+    let mut params = BTreeMap::new();
+    for (name, value) in given {
+        if params.insert(name.clone(), value.clone()).is_some() {
+            return Err(Failure::Usage(format!("--param {name}: is given twice: give it once")));
+        }
+    }
+    Ok(params)
+}
+
 /// `next`.
 pub(super) async fn next(office: &Office, args: &NextArgs) -> Result<(), Failure> {
     let names = match &args.job {
@@ -151,7 +162,7 @@ fn row(tick: &TickView) -> Vec<String> {
 /// `trigger`.
 pub(super) async fn trigger(office: &Office, args: &TriggerArgs) -> Result<(), Failure> {
     let ask = RunAsk {
-        params: args.params.iter().cloned().collect(),
+        params: each_once(&args.params)?,
         reason: args.reason.clone(),
         request: Some(format!("{:032x}", rand::random::<u128>())),
         tick: args.tick.clone(),
@@ -188,4 +199,18 @@ pub(super) async fn trigger(office: &Office, args: &TriggerArgs) -> Result<(), F
 async fn attempt_of(office: &Office, job: &str, name: &str) -> Result<u32, Failure> {
     let list = office.ticks(job, 500, None).await?;
     Ok(list.ticks.iter().find(|entry| entry.tick == name).map_or(0, |entry| entry.attempt))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parameter_that_is_given_twice_is_refused_and_named() {
+        let given = |text: &str| pair(text).expect("a pair");
+        let good = each_once(&[given("day=2026-11-11"), given("note=a=b")]).expect("two");
+        assert_eq!(good["note"], "a=b");
+        let twice = each_once(&[given("note=a"), given("note=b")]).expect_err("twice");
+        assert!(matches!(&twice, Failure::Usage(said) if said.contains("--param note")), "{twice}");
+    }
 }

@@ -1,10 +1,12 @@
 //! Parameters of a job: what a person may say to one run, and how that is checked. A script gets them as variables, never in a command line.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use jiff::civil::Date;
 
 use super::document::{Field, Section};
+use soloist_domain::detail::Detail;
 use soloist_domain::tick::{Fill, Tick};
 
 const REMEDY: &str = r#"write params = { day = { type = "date", default = "yesterday" }, mode = { type = "choice", of = ["fast", "full"], default = "fast" } }"#;
@@ -63,56 +65,80 @@ impl Param {
     ///
     /// # Errors
     /// What is wrong with it, and what it may be.
-    pub fn value(&self, given: &str, today: Date) -> Result<String, String> {
+    pub fn value(&self, given: &str, today: Date) -> Result<String, Detail> {
         let Self { name, kind, .. } = self;
+        let no =
+            |text: String, id, more: &[(&'static str, &dyn Display)]| -> Result<String, Detail> {
+                let args: [(&'static str, &dyn Display); 2] = [("name", name), ("value", &given)];
+                Err(Detail::new(text).told(id, &[&args[..], more].concat()))
+            };
         match kind {
             ParamKind::Date => match given {
                 "today" => Ok(today.to_string()),
                 "yesterday" => today
                     .yesterday()
                     .map(|day| day.to_string())
-                    .map_err(|_| format!("{name}: there is no day before {today}")),
+                    .map_err(|_| Detail::new(format!("{name}: there is no day before {today}"))),
                 _ => match given.parse::<Date>() {
                     Ok(day) if day.to_string() == given => Ok(given.to_owned()),
-                    _ => Err(format!(
-                        "{name}: {given:?} is no date: write 2026-11-27, today or yesterday"
-                    )),
+                    _ => no(
+                        format!(
+                            "{name}: {given:?} is no date: write 2026-11-27, today or yesterday"
+                        ),
+                        "refused-param-date",
+                        &[],
+                    ),
                 },
             },
             ParamKind::Choice(of) if of.iter().any(|one| one == given) => Ok(given.to_owned()),
             ParamKind::Choice(of) => {
-                Err(format!("{name}: {given:?} is none of its values: write {}", of.join(" or ")))
+                let of = of.join(" or ");
+                let text = format!("{name}: {given:?} is none of its values: write {of}");
+                no(text, "refused-param-choice", &[("of", &of)])
             }
             ParamKind::Int { min, max } => {
-                let number: i64 =
-                    given.parse().map_err(|_| format!("{name}: {given:?} is no whole number"))?;
+                let Ok(number) = given.parse::<i64>() else {
+                    let text = format!("{name}: {given:?} is no whole number");
+                    return no(text, "refused-param-int", &[]);
+                };
                 match (min, max) {
-                    (Some(min), _) if number < *min => {
-                        Err(format!("{name}: {number} is less than {min}"))
-                    }
-                    (_, Some(max)) if number > *max => {
-                        Err(format!("{name}: {number} is more than {max}"))
-                    }
+                    (Some(min), _) if number < *min => no(
+                        format!("{name}: {number} is less than {min}"),
+                        "refused-param-less",
+                        &[("min", min)],
+                    ),
+                    (_, Some(max)) if number > *max => no(
+                        format!("{name}: {number} is more than {max}"),
+                        "refused-param-more",
+                        &[("max", max)],
+                    ),
                     _ => Ok(number.to_string()),
                 }
             }
             ParamKind::Text { pattern, most } => {
                 if given.contains(['\0', '\n', '\r']) {
-                    return Err(format!("{name}: a text is one line, without NUL characters"));
+                    let text = format!("{name}: a text is one line, without NUL characters");
+                    return no(text, "refused-param-line", &[]);
                 }
                 if given.len() > *most {
-                    return Err(format!(
-                        "{name}: the text has {} bytes, and at most {most} are allowed",
-                        given.len()
-                    ));
+                    let length = given.len();
+                    return no(
+                        format!(
+                            "{name}: the text has {length} bytes, and at most {most} are allowed"
+                        ),
+                        "refused-param-long",
+                        &[("length", &length), ("most", most)],
+                    );
                 }
                 let fits = pattern.as_ref().is_none_or(|pattern| {
                     regex_lite::Regex::new(&whole(pattern)).is_ok_and(|regex| regex.is_match(given))
                 });
                 match (fits, pattern) {
-                    (false, Some(pattern)) => {
-                        Err(format!("{name}: {given:?} does not match {pattern}"))
-                    }
+                    (false, Some(pattern)) => no(
+                        format!("{name}: {given:?} does not match {pattern}"),
+                        "refused-param-pattern",
+                        &[("pattern", pattern)],
+                    ),
                     _ => Ok(given.to_owned()),
                 }
             }
@@ -133,12 +159,14 @@ pub fn values(
     given: &BTreeMap<String, String>,
     today: Date,
     clock: bool,
-) -> Result<BTreeMap<String, String>, String> {
+) -> Result<BTreeMap<String, String>, Detail> {
     if let Some(unknown) = given.keys().find(|name| params.iter().all(|one| one.name != **name)) {
         let known: Vec<&str> = params.iter().map(|param| param.name.as_str()).collect();
         return Err(match known.is_empty() {
-            true => format!("{unknown}: the job has no parameters"),
-            false => format!("{unknown}: no such parameter: the job has {}", known.join(", ")),
+            true => format!("{unknown}: the job has no parameters").into(),
+            false => {
+                format!("{unknown}: no such parameter: the job has {}", known.join(", ")).into()
+            }
         });
     }
     params
@@ -148,7 +176,11 @@ pub fn values(
             let value = match text {
                 Some(text) => param.value(text, today)?,
                 None if clock => String::new(),
-                None => return Err(format!("{}: is needed: it has no default", param.name)),
+                None => {
+                    let name = &param.name;
+                    let text = format!("{name}: is needed: it has no default");
+                    return Err(Detail::new(text).told("refused-param-needed", &[("name", name)]));
+                }
             };
             Ok((param.name.clone(), value))
         })
@@ -215,11 +247,26 @@ fn param(name: &str, field: &Field<'_>) -> Option<Param> {
                 return None;
             };
             let of = of.texts(r#"write of = ["fast", "full"]"#)?;
+            if of.is_empty() {
+                if let Some(field) = table.get("of") {
+                    field.wrong(r#"is empty, so no value fits: write of = ["fast", "full"]"#);
+                }
+                return None;
+            }
             ParamKind::Choice(of.into_iter().map(|(_, text)| text.to_owned()).collect())
         }
         "int" => {
             table.only(&["type", "default", "min", "max"]);
-            ParamKind::Int { min: number("min"), max: number("max") }
+            let (min, max) = (number("min"), number("max"));
+            if let (Some(field), Some(min), Some(max)) = (table.get("max"), min, max)
+                && max < min
+            {
+                field.wrong(format!(
+                    "{max} is less than min {min}, so no value fits: exchange them, or remove one"
+                ));
+                return None;
+            }
+            ParamKind::Int { min, max }
         }
         "text" => {
             table.only(&["type", "default", "pattern", "most"]);
@@ -255,7 +302,7 @@ fn param(name: &str, field: &Field<'_>) -> Option<Param> {
             _ => field.text(REMEDY)?.to_owned(),
         };
         if let Err(why) = param.value(&text, Date::constant(2026, 11, 27)) {
-            field.wrong(why);
+            field.wrong(why.to_string());
             return None;
         }
         param.default = Some(text);
@@ -283,10 +330,13 @@ mod tests {
             assert!(text.value(wrong, today).is_err(), "{wrong:?}");
         }
         let choice = param(ParamKind::Choice(vec!["fast".to_owned()]));
-        assert!(choice.value("full", today).unwrap_err().contains("write fast"));
+        assert!(choice.value("full", today).unwrap_err().text().contains("write fast"));
         let given = BTreeMap::from([("q".to_owned(), "1".to_owned())]);
         assert!(
-            values(std::slice::from_ref(&int), &given, today, false).unwrap_err().contains("has p")
+            values(std::slice::from_ref(&int), &given, today, false)
+                .unwrap_err()
+                .text()
+                .contains("has p")
         );
         assert!(values(std::slice::from_ref(&int), &BTreeMap::new(), today, false).is_err());
         let clock = values(&[int], &BTreeMap::new(), today, true).unwrap();

@@ -40,6 +40,8 @@ pub(super) const LATER: [(&str, &str); 3] = [
 ];
 const MAIN: [&str; 3] = ["schedule", "every", "at"];
 const SHORTEST: Duration = Duration::from_secs(1);
+/// The longest time that counts from a tick: ten years. What is longer is a slip, and sums of it must stay dates.
+const LONGEST: Duration = Duration::from_secs(3_650 * 86_400);
 
 /// When a job runs, and what becomes of its ticks.
 #[derive(Debug, Clone)]
@@ -144,6 +146,10 @@ fn length(field: &Field<'_>) -> Option<Duration> {
     let length = field.duration()?;
     if length.is_zero() {
         field.wrong("is zero: leave it out, or use for example \"5m\"");
+        return None;
+    }
+    if length > LONGEST {
+        field.wrong("is longer than ten years: use at most \"3650d\"");
         return None;
     }
     Some(length)

@@ -138,7 +138,7 @@ pub enum RunEnd {
     Stopped,
     /// Its node died or went silent.
     Lost,
-    /// The kernel said that the program that held the job is dead; a loss, as `Lost` is.
+    /// The kernel said that the program that held the job is dead, or the guard of its tick; a loss, as `Lost` is.
     Died,
     /// Its lease was lost or could not be renewed in time, and the guard killed it.
     Fenced,

@@ -86,7 +86,7 @@ pub async fn ask_run(
     let today = now.to_zoned(zone.unwrap_or(jiff::tz::TimeZone::UTC)).date();
     // Settled at the first grant; that it fits is said now.
     params::values(&scheduled.params, &ask.params, today, ask.tick.is_some())
-        .map_err(|wrong| OpsError::malformed(format!("parameter {wrong}")))?;
+        .map_err(|wrong| OpsError::malformed(wrong.after("parameter ")))?;
     let at = StoreTime(now.as_millisecond());
     let tick = match &ask.tick {
         None => {
@@ -95,7 +95,7 @@ pub async fn ask_run(
         }
         Some(name) => {
             // A `+` that was not escaped arrives as a blank.
-            let name = TickName(name.replace(' ', "+"));
+            let name = TickName(name.trim().replace(' ', "+"));
             scheduled.plan.named(&name).ok_or_else(|| {
                 OpsError::NotFound(
                     format!(

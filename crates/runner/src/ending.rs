@@ -37,6 +37,8 @@ pub(super) fn ending(
         Some(cause) if gone.limit.is_some() && cause != Cause::Itself => RunEnd::TimedOut,
         _ if stopping => RunEnd::Stopped,
         Some(Cause::Itself) if gone.exit.is_success() => RunEnd::Exited,
+        // Nobody saw the end: of a tick that is a loss, and `on_loss` says what follows.
+        Some(Cause::GuardLost) if config.schedule.is_some() => RunEnd::Died,
         _ => RunEnd::Crashed,
     };
     (end, config.follows(end, crashes, uptime, rand::random::<f64>()))

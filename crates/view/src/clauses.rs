@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use super::{LeaseLeft, Scene, Waiting, state_word};
-use crate::tick_words::zone_of;
+use crate::tick_words::{called, run_of, why, zone_of};
 use crate::words::{Arg, Piece, clock, duration, exactly, minute, phrase, plain, say, until};
 use soloist_domain::job::{
     Exit, LastExit, LeaseRecord, NextWhat, RunEnd, RunPhase, RunRecord, State, Untold,
 };
 use soloist_domain::limits::{Limit, Quiet};
-use soloist_domain::tick::{Clock, Phase, Tick, next_tick};
+use soloist_domain::tick::{Clock, Open, Phase, Tick, next_tick};
 use soloist_domain::time::StoreTime;
 
 /// How far the clocks of node and store may be apart when a limit is reached.
@@ -235,6 +235,7 @@ impl Scene<'_> {
             }
             (Some(hold), _) => self.clause("stopping-held", &[("user", Piece::text(&hold.by))]),
             (None, true) => self.clause("stopping-unwanted", &[]),
+            (None, false) if self.replacing().is_some() => self.clause("stopping-replaced", &[]),
             (None, false) if self.record.moving.is_some() => self.clause("stopping-moved", &[]),
             (None, false) => self.clause("stopping-handed-over", &[]),
         });
@@ -271,7 +272,9 @@ impl Scene<'_> {
     fn crashed(&self) -> Vec<Clause> {
         let record = self.record;
         let mut clauses = Vec::new();
-        if let Some(last) = &record.last_exit {
+        if let Some(tried) = self.tried() {
+            clauses.push(self.clause("tick-tried", &tried));
+        } else if let Some(last) = &record.last_exit {
             let args = [
                 ("exit", self.last_exit(last)),
                 ("n", Piece::Number(i64::from(record.crashes))),
@@ -288,10 +291,30 @@ impl Scene<'_> {
         clauses
     }
 
+    /// The tick that replaces the one whose run is being stopped.
+    pub(super) fn replacing(&self) -> Option<String> {
+        let open = self.open_tick()?;
+        Some(called(self.lang, open.replaced_by.as_ref()?))
+    }
+
+    pub(super) fn open_tick(&self) -> Option<&Open> {
+        self.record.clock.as_deref().and_then(Clock::open)
+    }
+
+    /// The attempt of a tick that ended last, with why, while the next one is waited for.
+    pub(super) fn tried(&self) -> Option<[(&'static str, Piece); 3]> {
+        let open = self.open_tick()?;
+        let Phase::Again { why: cause, .. } = &open.phase else { return None };
+        Some([
+            ("n", Piece::Number(i64::from(open.attempt))),
+            ("run", Piece::Text(run_of(self.lang, &open.tick.name))),
+            ("why", Piece::Text(why(self.lang, cause))),
+        ])
+    }
+
     /// The earliest instant of the next try; of a job with a schedule, that of its open tick.
     pub(super) fn retry_at(&self) -> Option<StoreTime> {
-        let open = self.record.clock.as_deref().and_then(Clock::open);
-        let again = open.and_then(|open| match open.phase {
+        let again = self.open_tick().and_then(|open| match open.phase {
             Phase::Again { at, .. } => Some(at),
             _ => None,
         });

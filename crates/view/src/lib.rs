@@ -589,6 +589,8 @@ impl Scene<'_> {
             return Waiting::Moving { to: moving.to.clone(), until: moving.until };
         }
         let due = record.next.map(|next| next.at);
+        let asked = record.clock.as_deref().and_then(|clock| clock.asked.first());
+        let due = due.into_iter().chain(asked.map(|asked| asked.at));
         let since = record.free_since().into_iter().chain(due).max().unwrap_or(self.now);
         Waiting::Soon { long: self.now.since(since) > Duration::from_secs(2) }
     }

@@ -4,6 +4,7 @@
 //! word is a reason to lose the results, the renewal or the act beside it. Names, keys, payloads and passwords are not read so: they must
 //! come back as they were sent, and are refused.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
@@ -31,6 +32,31 @@ pub fn optional<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Str
 pub fn lines<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
     let lines = Option::<Vec<Mended>>::deserialize(deserializer)?;
     Ok(lines.map(|lines| lines.into_iter().map(|Mended(text)| text).collect()))
+}
+
+/// Texts by name, where a number or `true` may stand for its text, as it is written.
+///
+/// # Errors
+/// When a value is anything else.
+pub fn plain<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, String>, D::Error> {
+    let all = BTreeMap::<String, Plain>::deserialize(deserializer)?;
+    Ok(all.into_iter().map(|(name, Plain(text))| (name, text)).collect())
+}
+
+struct Plain(String);
+
+impl<'de> Deserialize<'de> for Plain {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use serde_json::Value;
+        match Value::deserialize(deserializer)? {
+            Value::String(text) => Ok(Self(text)),
+            Value::Number(number) => Ok(Self(number.to_string())),
+            Value::Bool(flag) => Ok(Self(flag.to_string())),
+            _ => Err(D::Error::custom("values are texts: write \"3\", or 3")),
+        }
+    }
 }
 
 struct Mended(String);
@@ -94,6 +120,18 @@ mod tests {
         may: Option<String>,
         #[serde(default, deserialize_with = "lines")]
         many: Option<Vec<String>>,
+    }
+
+    #[test]
+    fn a_number_or_a_flag_stands_for_its_text_and_nothing_else_does() {
+        let read = |json: &str| plain(&mut serde_json::Deserializer::from_str(json));
+        let all = read(r#"{"n":3,"m":-7,"f":1.5,"b":true,"t":"x"}"#).expect("texts");
+        let all: Vec<&str> = all.values().map(String::as_str).collect();
+        assert_eq!(all, ["true", "1.5", "-7", "3", "x"]);
+        for wrong in [r#"{"n":null}"#, r#"{"n":[1]}"#, r#"{"n":{}}"#] {
+            let said = read(wrong).expect_err(wrong).to_string();
+            assert!(said.contains("values are texts: write"), "{said}");
+        }
     }
 
     fn read(written: &str) -> Result<Body, String> {

@@ -55,7 +55,7 @@ pub struct RunView {
     /// Null while it runs.
     #[schema(value_type = Option<String>, example = "exited")]
     pub end: Option<RunEnd>,
-    /// What is known beside `end`: `the program died`, of a program that was watched (docs/lifeline.md).
+    /// What is known beside `end`: `the program died`, of a program that was watched (docs/lifeline.md), or `its guard died`, of a tick.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     pub processes_killed: u32,
@@ -76,7 +76,11 @@ impl From<RunEntry> for RunView {
             ended: run.ended.map(iso),
             exit: run.exit.into(),
             end: run.end.map(RunEnd::shown),
-            why: (run.end == Some(RunEnd::Died)).then(|| "the program died".to_owned()),
+            // A script has a signal: that of its guard.
+            why: (run.end == Some(RunEnd::Died)).then(|| match run.exit.signal {
+                Some(_) => "its guard died".to_owned(),
+                None => "the program died".to_owned(),
+            }),
             processes_killed: run.processes_killed,
             folded: (run.folded > 1).then_some(run.folded),
         }

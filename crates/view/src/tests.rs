@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::*;
 use soloist_config::{Alerting, Runner, elsewhere};
 use soloist_domain::job::{Exit, LastExit, LastSwitch, Move, Next, Progress, RunEnd, RunPhase};
+use soloist_domain::tick;
 
 use super::fixtures::*;
 use soloist_domain::tick::Clock;
@@ -508,4 +509,129 @@ fn a_run_that_stands_still_for_as_long_as_a_rule_says_is_stuck_and_says_what_to_
         assert!(!why.contains("node") && !why.contains("节点"), "{why}");
     }
     assert!(standing_still(&external, None, 0, Language::Zh).why.contains("请检查该程序"));
+}
+
+/// A job with a schedule whose tick of 02:30 is `phase`, as JSON.
+fn with_tick(phase: serde_json::Value) -> (JobConfig, JobRecord) {
+    let mut job = config("settle", "Settlement", "结算");
+    job.schedule = Some(scheduled(&job.name));
+    let mut record = wanted(&job, &["li"]);
+    at_work(&mut record, "node-a", 9, 4_900);
+    let tick = serde_json::json!({
+        "name": "settle@2026-05-04T02:30+08:00[Asia/Shanghai]", "due": before(9), "starts": before(9),
+    });
+    let rules = serde_json::json!({
+        "on_loss": "again", "retries": 3, "backoff_ms": 1, "backoff_max_ms": 1, "window_ms": 9_000,
+    });
+    let open = serde_json::json!({
+        "tick": tick, "attempt": 2, "token": record.token, "by": "clock", "granted": before(8), "late_ms": 3,
+        "crashes": 2, "rules": rules, "phase": phase,
+    });
+    let mut clock = tick::Clock::begin("", &record, before(65));
+    clock.open = Some(serde_json::from_value(open).expect("an open tick"));
+    record.clock = Some(Box::new(clock));
+    (job, record)
+}
+
+#[test]
+fn a_tick_that_is_tried_again_tells_its_attempt_and_that_off_ends_it() {
+    let why = serde_json::json!({ "because": "code", "code": 1 });
+    let phase = serde_json::json!({
+        "is": "again", "at": after(60_000), "since": before(2), "lost": false, "why": why,
+    });
+    let (job, mut record) = with_tick(phase);
+    (record.lease, record.run) = (None, None);
+    let node = [node("node-a", 5, &["settle"], false)];
+    let view = look(record.clone(), &job, &node, Language::En, Duration::ZERO);
+    assert_eq!(view.state, State::BackingOff);
+    let said = "Attempt 2 of the run of 2026-05-04 02:30 +08:00 ended: exit code 1.";
+    assert!(view.why.starts_with(said) && view.why.contains("Off ends this tick"), "{}", view.why);
+    let row = view.shown.evidence.iter().flat_map(|clause| &clause.pieces);
+    let row: String = row.map(ToString::to_string).collect();
+    assert!(!view.why.contains("on and tries") && !row.contains("times"), "{row}: {}", view.why);
+    let zh = look(record, &job, &node, Language::Zh, Duration::ZERO).why;
+    assert!(zh.contains("第 2 次尝试") && zh.contains("关闭开关会结束这一次"), "{zh}");
+}
+
+#[test]
+fn a_run_that_a_newer_tick_replaces_says_so() {
+    let (job, mut record) = with_tick(serde_json::json!({ "is": "granted" }));
+    let newer = "settle@2026-05-04T02:31+08:00[Asia/Shanghai]";
+    if let Some(open) = record.clock.as_mut().and_then(|clock| clock.open.as_mut()) {
+        open.replaced_by = Some(tick::TickName(newer.to_owned()));
+    }
+    if let Some(run) = &mut record.run {
+        run.phase = RunPhase::Stopping { kill_at: after(2_000) };
+    }
+    let why = |job: &JobConfig, lang| look(record.clone(), job, &[], lang, Duration::ZERO).why;
+    let said = why(&job, Language::En);
+    assert!(said.contains("a newer tick replaces it (2026-05-04 02:31 +08:00)"), "{said}");
+    assert!(why(&job, Language::Zh).contains("被更新的一次取代"));
+    let mut program = job.clone();
+    (program.runner, program.command) = (Runner::External, Vec::new());
+    assert!(why(&program, Language::En).contains("A newer tick replaces it"));
+}
+
+#[test]
+fn a_late_tick_says_which_obstacle_no_node_can_pass() {
+    let mut job = config("settle", "Settlement", "结算");
+    job.schedule = Some(scheduled(&job.name));
+    let mut record = wanted(&job, &["li"]);
+    record.clock = Some(Box::new(tick::Clock::begin("", &record, before(65))));
+    let why = |nodes: &[NodeRecord], state| {
+        let view = look(record.clone(), &job, nodes, Language::En, Duration::ZERO);
+        assert_eq!(view.state, state);
+        view.why
+    };
+    let mut unfit = node("node-a", 5, &[], false);
+    unfit.beat.unfit.insert(job.name.clone(), "command: nope: No such file".to_owned());
+    for (nodes, said) in [
+        (vec![unfit], "node-a: command: nope: No such file"),
+        (vec![node("node-a", 5, &["settle"], true)], "being drained"),
+        (vec![node("node-a", 5, &["other"], false)], "no living node may run settle"),
+        (Vec::new(), "no node is alive"),
+    ] {
+        let why = why(&nodes, State::Late);
+        assert!(why.contains(said) && !why.contains("Look whether"), "{why}");
+    }
+}
+
+#[test]
+fn a_run_by_hand_that_waits_names_who_asked_for_it() {
+    let mut job = config("settle", "Settlement", "结算");
+    job.schedule = Some(scheduled(&job.name));
+    let mut record = wanted(&job, &[]);
+    let mut clock = tick::Clock::begin("", &record, before(3_600));
+    let name = tick::TickName("settle@hand:01M8HB2ZHJ191E2XZN4WVCQ8MW".to_owned());
+    clock.asked.push(tick::Asked {
+        tick: tick::Tick { name, due: before(1), starts: before(1), note: None },
+        by: user("li"),
+        params: BTreeMap::new(),
+        at: before(1),
+        request: None,
+        attempts: 0,
+        known: None,
+    });
+    record.clock = Some(Box::new(clock));
+    let node = [node("node-a", 5, &["settle"], false)];
+    let why = |record: &JobRecord, lang| look(record.clone(), &job, &node, lang, Duration::ZERO);
+    let view = why(&record, Language::En);
+    assert_eq!(view.state, State::Waiting);
+    assert_eq!(view.why, "Asked for by li; a node is about to take it.");
+    assert!(why(&record, Language::Zh).why.contains("li 触发了这次运行"));
+    // It crashed: the switches have nothing to do with it.
+    let phase = serde_json::json!({
+        "is": "again", "at": after(60_000), "since": before(2), "lost": false,
+        "why": { "because": "code", "code": 1 },
+    });
+    let (_, mut tried) = with_tick(phase);
+    (tried.lease, tried.run) = (None, None);
+    tried.participants.clear();
+    if let Some(open) = tried.clock.as_mut().and_then(|clock| clock.open.as_mut()) {
+        open.by = tick::By::User(user("li"));
+        open.tick.name = tick::TickName("settle@hand:01M8HB2ZHJ191E2XZN4WVCQ8MW".to_owned());
+    }
+    let said = why(&tried, Language::En).why;
+    assert!(said.starts_with("Attempt 2 of the run by hand ended: exit code 1."), "{said}");
+    assert!(said.ends_with("asked for by li."), "{said}");
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Scene;
 use super::incident::lasting;
-use super::tick_words::{called, why};
+use super::tick_words::{called, run_of, why};
 use crate::words::{Piece, exactly, phrase};
 use soloist_domain::alert::When;
 use soloist_domain::job::State;
@@ -36,8 +36,8 @@ impl Scene<'_> {
                 ("trouble-held", args)
             }
             Some(Obstacle::Behind(open)) => {
-                let tick = Piece::text(called(self.lang, open));
-                ("trouble-behind", vec![("tick", tick)])
+                let run = Piece::Text(run_of(self.lang, open));
+                ("trouble-behind", vec![("run", run)])
             }
             Some(Obstacle::NotBegun) if self.job.rotation.is_some() => ("trouble-turn", Vec::new()),
             // What the job itself says: no node may run it, it runs since, it waits for its next try.

@@ -23,6 +23,22 @@ pub fn called(lang: Language, name: &TickName) -> String {
     format!("{day} {} {offset}", clock.strip_suffix(":00").unwrap_or(clock))
 }
 
+/// As [`called`], in the zone of the schedule also where the name is an instant in UTC.
+#[must_use]
+pub fn called_in(lang: Language, tick: &Tick, zone: &Zone) -> String {
+    let in_utc = tick.name.time().is_some_and(|time| time.ends_with('Z'));
+    if in_utc { zone.stamped(tick.due) } else { called(lang, &tick.name) }
+}
+
+/// The run of a tick within a sentence; of one that somebody asked for there is no time to say.
+#[must_use]
+pub fn run_of(lang: Language, name: &TickName) -> String {
+    match name.is_by_hand() {
+        true => say(lang, "run-of-hand", &[]),
+        false => say(lang, "run-of-tick", &[("tick", Arg::from(called(lang, name)))]),
+    }
+}
+
 /// What became of it.
 #[must_use]
 pub fn outcome(lang: Language, outcome: Outcome) -> String {
@@ -62,6 +78,7 @@ pub fn why(lang: Language, why: &Why) -> String {
         say(lang, id, &[("node", Arg::from(node.to_string()))])
     };
     let tick = |id: &str, tick| say(lang, id, &[("tick", Arg::from(called(lang, tick)))]);
+    let run = |id: &str, tick| say(lang, id, &[("run", Arg::from(run_of(lang, tick)))]);
     let number =
         |id: &str, n: &dyn std::fmt::Display| say(lang, id, &[("n", Arg::from(n.to_string()))]);
     match why {
@@ -72,8 +89,8 @@ pub fn why(lang: Language, why: &Why) -> String {
             say(lang, "tick-why-held", &args)
         }
         Why::NoNode => say(lang, "tick-why-no-node", &[]),
-        Why::Open { tick: name } => tick("tick-why-open", name),
-        Why::Replaced { by } => tick("tick-why-replaced", by),
+        Why::Open { tick } => run("tick-why-open", tick),
+        Why::Replaced { by } => run("tick-why-replaced", by),
         Why::CoveredBy { tick: name } => tick("tick-why-covered-by", name),
         Why::TooMany { kept } => number("tick-why-too-many", kept),
         Why::Changed => say(lang, "tick-why-changed", &[]),
@@ -92,6 +109,7 @@ pub fn why(lang: Language, why: &Why) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use soloist_domain::time::StoreTime;
 
     #[test]
     fn a_tick_is_called_by_its_civil_time() {
@@ -103,6 +121,21 @@ mod tests {
         );
         assert_eq!(told("a@2026-11-27T02:30:00Z"), "2026-11-27 02:30 +00:00");
         assert_eq!(told("a@hand:01ARZ"), "by hand");
+        let berlin = Zone::known("Europe/Berlin").expect("a zone");
+        let tick = |name: &str| Tick {
+            name: TickName(name.to_owned()),
+            due: StoreTime(1_780_000_000_000 / 60_000 * 60_000),
+            starts: StoreTime(0),
+            note: None,
+        };
+        let instant = tick("a@2026-05-28T20:26:00Z");
+        assert_eq!(called_in(Language::En, &instant, &berlin), "2026-05-28 22:26 +02:00");
+        let by = tick("a@hand:01ARZ");
+        assert_eq!(called_in(Language::En, &by, &berlin), "by hand");
+        let by = TickName("a@hand:01ARZ".to_owned());
+        let open = why(Language::En, &Why::Open { tick: by.clone() });
+        assert_eq!(open, "the run by hand was still open");
+        assert_eq!(why(Language::Zh, &Why::Replaced { by }), "被手动的那次取代");
         assert_eq!(told("a@hand:01M8HMQTHTBQJKXWNEEZK23S14"), "by hand", "letters of a time in it");
     }
 }

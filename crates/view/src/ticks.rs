@@ -261,21 +261,53 @@ fn gap(clock: &Clock, scheduled: &Scheduled, now: StoreTime) -> Option<Entry> {
     Some(entry)
 }
 
-/// A page of them: at most `limit`, of one outcome, older than the one called `before`.
+/// Those that are older than the tick called `before`; of one within a gap, what is older than the gap. `None`: neither has it an entry, nor
+/// is it of the schedule.
 #[must_use]
-pub fn page(
-    all: &[Entry],
-    limit: usize,
-    before: Option<&TickName>,
-    outcome: Option<Outcome>,
-) -> TickList {
-    let older = match before {
-        None => all,
-        Some(name) => {
-            let at = all.iter().position(|entry| entry.tick.name == *name);
-            at.map_or(&[][..], |at| &all[at + 1..])
-        }
-    };
-    let wanted = older.iter().filter(|entry| outcome.is_none_or(|word| entry.outcome == word));
+pub fn older<'a>(
+    all: &'a [Entry],
+    before: &TickName,
+    scheduled: Option<&Scheduled>,
+) -> Option<&'a [Entry]> {
+    if let Some(at) = all.iter().position(|entry| entry.tick.name == *before) {
+        return Some(&all[at + 1..]);
+    }
+    let tick = scheduled?.plan.named(before)?;
+    let at = all.iter().position(|entry| entry.last().starts < tick.starts);
+    Some(&all[at.unwrap_or(all.len())..])
+}
+
+/// A page of them: at most `limit`, of one outcome.
+#[must_use]
+pub fn page(all: &[Entry], limit: usize, outcome: Option<Outcome>) -> TickList {
+    let wanted = all.iter().filter(|entry| outcome.is_none_or(|word| entry.outcome == word));
     TickList { ticks: wanted.take(limit).map(TickView::from).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{config, scheduled};
+
+    #[test]
+    fn what_is_older_is_told_of_a_name_within_a_gap_too_and_an_unknown_name_is_none() {
+        let job = config("settle", "Settlement", "结算").name;
+        let scheduled = scheduled(&job);
+        let minute = |n: i64| {
+            let at = StoreTime(1_777_891_260_000 + n * 60_000);
+            scheduled.law.ticks.after(StoreTime(at.0 - 1)).expect("a tick of each minute")
+        };
+        let mut gap = Entry::of(minute(2), Outcome::Unwanted, None);
+        (gap.count, gap.until) = (4, Some(minute(5)));
+        let done = |n| Entry::of(minute(n), Outcome::Done, None);
+        let all = [done(6), gap, done(1)];
+        let left = |name: &TickName| older(&all, name, Some(&scheduled)).map(<[Entry]>::len);
+        let named = [7, 6, 5, 4, 2, 1, 0].map(|n| left(&minute(n).name));
+        assert_eq!(named, [3, 2, 1, 1, 1, 0, 0].map(Some));
+        for unknown in
+            ["settle@2026-05-04T02:30:07Z", "settle@hand:01M8HB2ZHJ191E2XZN4WVCQ8MW", "x"]
+        {
+            assert_eq!(left(&TickName(unknown.to_owned())), None, "{unknown}");
+        }
+    }
 }

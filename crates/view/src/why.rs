@@ -22,6 +22,7 @@ impl Scene<'_> {
             (state, Some(lease)) => self.why_at_work(state, lease),
             (State::Held, None) => self.why_held(),
             (State::BackingOff, None) => return self.why_backing_off(),
+            (State::Waiting, None) if self.tried().is_some() => return self.why_backing_off(),
             (State::GivenUp, None) => {
                 (self.by_runner("why-given-up", "why-program-given-up"), self.crash())
             }
@@ -113,6 +114,7 @@ impl Scene<'_> {
                 say(self.lang, "cause-held", &[("user", Arg::from(hold.by.to_string()))])
             }
             (None, true) => say(self.lang, "cause-unwanted", &[]),
+            (None, false) if self.replacing().is_some() => self.replaced("cause-replaced"),
             (None, false) if self.record.moving.is_some() => say(self.lang, "cause-moved", &[]),
             (None, false) => say(self.lang, "cause-handed-over", &[]),
         };
@@ -124,6 +126,10 @@ impl Scene<'_> {
             }
             _ => ("why-stopping", args),
         }
+    }
+
+    fn replaced(&self, id: &str) -> String {
+        say(self.lang, id, &[("tick", Arg::from(self.replacing().unwrap_or_default()))])
     }
 
     /// A program was told to stop: why, and until when it has to.
@@ -140,6 +146,7 @@ impl Scene<'_> {
                 |last| by(last.user.to_string()),
             ),
             (None, false) if self.limit().is_some() => self.limit().unwrap_or_default(),
+            (None, false) if self.replacing().is_some() => self.replaced("program-replaced"),
             (None, false) if record.moving.is_some() => say(self.lang, "program-moved", &[]),
             (None, false) => say(self.lang, "program-over", &[]),
         };
@@ -185,7 +192,16 @@ impl Scene<'_> {
     fn why_backing_off(&self) -> Vec<Piece> {
         let mut args = self.crash();
         let at = self.retry_at().unwrap_or(self.now);
+        let tried = self.tried();
         let id = match at <= self.now {
+            _ if tried.is_some() => {
+                args.retain(|(name, _)| *name != "n");
+                args.extend(tried.into_iter().flatten());
+                args.push(("left", self.until(at)));
+                args.push(("wish", self.wish()));
+                // The switches say nothing of a run that somebody asked for.
+                if self.asker().is_some() { "why-hand-tried" } else { "why-tick-tried" }
+            }
             true => self.by_runner("why-retry-due", "why-program-retry-due"),
             false => {
                 args.push(("left", self.until(at)));
@@ -287,6 +303,9 @@ impl Scene<'_> {
                         (self.by_runner("why-waiting-moving", "why-program-waiting-moving"), args)
                     }
                 }
+            }
+            Waiting::Soon { long: false } if self.record.participants.is_empty() => {
+                ("why-asked-soon", args)
             }
             Waiting::Soon { long: false } => ("why-waiting-soon", args),
             Waiting::Soon { long: true } => {

@@ -189,7 +189,7 @@ fn round(mut place: Place, faults: u64, seed: u64) {
 }
 
 /// The guards that a node started.
-fn guards_of(node: &Node) -> Vec<Pid> {
+pub(super) fn guards_of(node: &Node) -> Vec<Pid> {
     let is_guard = |pid: &u32| {
         let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         words.starts_with(b"soloist guard of ")
@@ -234,6 +234,10 @@ pub(super) fn check_told(keys: &str, told: &[Value], acts: &str) -> Result<(), S
     for tick in told {
         if tick["outcome"] == "running" {
             return Err(format!("{} is open", tick["tick"]));
+        }
+        // Nobody but the death of a guard kills these scripts: that is a loss, and no crash.
+        if tick["why"].as_str().is_some_and(|why| why.contains("signal 9")) {
+            return Err(format!("{} crashed with its guard", tick["tick"]));
         }
         let first = due(tick["tick"].as_str().expect("a name"));
         let count = tick["count"].as_i64().expect("a number");

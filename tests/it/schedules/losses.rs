@@ -1,19 +1,44 @@
 //! A node that ends, dies or stands still: no tick is lost without a word, none runs twice, and no two at once.
 
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::faults::check_told;
+use super::faults::{check_told, guards_of};
 use super::{Stage, ask};
 use crate::support::api::Api;
 use crate::support::machine::judged;
 use crate::support::wait::{PATIENCE, until, until_async, within};
 
 judged! {
+    a_guard_that_is_killed_alone_is_a_loss_and_no_crash
     the_end_of_its_node_and_a_move_pass_a_tick_on_at_once
     a_node_that_dies_or_stands_still_costs_no_tick_of_each_second
     the_script_of_a_node_that_dies_is_gone_before_that_of_the_next_tick_begins
+}
+
+/// Nobody saw how the run ended, though its node lives.
+async fn a_guard_that_is_killed_alone_is_a_loss_and_no_crash() {
+    for on_loss in ["again", "spent"] {
+        let keys = format!("every = \"1h\"\nretries = 0\non_loss = \"{on_loss}\"");
+        let mut stage = Stage::start(&keys, "[ \"$SOLOIST_ATTEMPT\" = 2 ] || sleep 60");
+        ask(&stage.li, json!({})).await.expect("taken in");
+        stage.until_acts(1);
+        let holder = stage.at_work().await;
+        let (node, _) = stage.holder(&holder);
+        let guards = guards_of(node);
+        assert!(!guards.is_empty(), "it has a guard");
+        for guard in guards {
+            kill(guard, Signal::SIGKILL).expect("its guard can be killed");
+        }
+        let (outcome, attempt) = if on_loss == "again" { ("done", 2) } else { ("lost", 1) };
+        let told = stage.until_told(&stage.li, outcome).await;
+        assert_eq!(told["attempt"], attempt, "{told}");
+        let runs = stage.li.get("/api/v1/jobs/settle/runs").await;
+        let first = runs["runs"].as_array().and_then(|runs| runs.last()).expect("a run");
+        assert_eq!(first["end"], "lost", "{runs}");
+        stage.check_once();
+    }
 }
 
 async fn the_end_of_its_node_and_a_move_pass_a_tick_on_at_once() {

@@ -123,6 +123,21 @@ async fn a_run_is_asked_for_by_a_form_with_parameters_and_taken_back() {
         "{refused}"
     );
     assert!(refused.contains("<option selected>full"), "what was chosen stays");
+    for (name, value, said) in [
+        ("p-n", "12", "n：12 大于最大值 9。"),
+        ("p-n", "x", "n：“x”不是整数。"),
+        ("p-n", "", "必须填写 n"),
+        ("p-day", "1.3.", "day：“1.3.”不是日期"),
+        ("p-note", "A", "note：“A”与 [a-z ]* 不匹配。"),
+    ] {
+        let mut fields = vec![("p-n", "7"), ("lang", "zh")];
+        fields.retain(|(field, _)| *field != name);
+        fields.push((name, value));
+        let session = (format!("{}; soloist-language=zh", session.0), session.1.clone());
+        let page = send(&server, &session, "/jobs/settle/run", &fields).await;
+        let page = page.text().await.unwrap();
+        assert!(page.contains(said), "{said}: {page}");
+    }
 
     let done = send(&server, &session, "/jobs/settle/run", &filled("7")).await;
     assert_eq!(done.status(), 303);
@@ -186,4 +201,53 @@ async fn a_row_says_the_next_tick_and_the_head_how_many_are_due_soon() {
     })
     .await;
     assert!(row.contains("next ") && row.contains("data-state=\"scheduled\""), "{row}");
+}
+
+/// The answer of the API to `li`: its status, and its text.
+async fn told(server: &Server, token: &str, path: &str, body: Option<&str>) -> (u16, String) {
+    let request = match body {
+        Some(body) => server.ask("POST", path).body(body.to_owned()),
+        None => server.ask("GET", path),
+    };
+    let request = request.bearer_auth(token).header("content-type", "application/json");
+    let answer = request.send().await.unwrap();
+    (answer.status().as_u16(), answer.text().await.unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_no_schedule_can_answer_is_refused_in_words_that_fit() {
+    let server = server().await;
+    let li = server.token("li", Role::Operator).await;
+    for from in ["9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z", "2500-01-01T00:00:00Z"] {
+        let path = format!("/api/v1/jobs/settle/next?from={from}");
+        let (status, said) = told(&server, &li, &path, None).await;
+        assert!(status == 400 && said.contains("years 1900 to 2399"), "{from}: {status} {said}");
+    }
+    for (from, first) in
+        [("1900-01-02T00:00:00Z", "@1900-01-0"), ("2399-12-30T00:00:00Z", "@2399-12-")]
+    {
+        let path = format!("/api/v1/jobs/settle/next?from={from}&count=1");
+        let (status, said) = told(&server, &li, &path, None).await;
+        assert!(status == 200 && said.contains(first), "{from}: {status} {said}");
+    }
+    let ticks = "/api/v1/jobs/settle/ticks?before=";
+    for unknown in ["x", "settle@2026-11-27T02:31%2B08:00[Asia/Shanghai]"] {
+        let (status, said) = told(&server, &li, &format!("{ticks}{unknown}"), None).await;
+        assert!(status == 400 && said.contains("parameter before"), "{status} {said}");
+    }
+    let known = format!("{ticks}settle@2026-11-27T02:30+08:00[Asia/Shanghai]");
+    assert_eq!(told(&server, &li, &known, None).await.0, 200, "it is of the schedule");
+
+    let runs = "/api/v1/jobs/settle/runs";
+    for (body, said) in [
+        (r#"{"params":{"n":12}}"#, "12 is more than 9"),
+        (r#"{"params":{"n":[3]}}"#, "values are texts: write"),
+        (r#"{"params":{"n":"3"},"bogus":1}"#, "(line 1, column 28): unknown field `bogus`"),
+        (r#"{"params":{"n":3},"tick":" far@x"}"#, r#""detail":"far@x is no tick of settle"#),
+    ] {
+        let (status, text) = told(&server, &li, runs, Some(body)).await;
+        assert!((status == 400 || status == 404) && text.contains(said), "{body}: {text}");
+    }
+    let (status, text) = told(&server, &li, runs, Some(r#"{"params":{"n":3}}"#)).await;
+    assert!(status == 202 && text.contains("settle@hand:"), "{status} {text}");
 }

@@ -409,7 +409,7 @@ impl Office {
                 let untouched = || JobRecord::untouched(job.name.clone());
                 let record = snapshot.jobs.into_iter().next().unwrap_or_else(untouched);
                 let all = all_ticks(entries, job.schedule.as_ref(), &record, snapshot.at);
-                Ok(page(&all, limit, None, outcome))
+                Ok(page(&all, limit, outcome))
             }
             Self::Server(server) => {
                 let limit = limit.to_string();

@@ -225,3 +225,10 @@ fn a_jitter_longer_than_the_shortest_interval_is_refused() {
     let gap = jitter(&["30 2 * * *", "5 3 * * *"], "Europe/Berlin", 30).unwrap_err();
     assert!(gap.contains("at most 5m"), "{gap}");
 }
+
+#[test]
+fn what_two_entries_of_a_list_say_alike_is_said_once() {
+    let schedule = read(&["30 2 * * *", "0 9 * * *", "30 2 * * *"], "UTC", false).unwrap();
+    assert_eq!(schedule.words(false), "at 02:30 every day; at 09:00 every day");
+    assert_eq!(schedule.words(true), "每天 02:30；每天 09:00");
+}

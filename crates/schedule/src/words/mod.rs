@@ -148,7 +148,13 @@ impl Schedule {
     pub fn words(&self, zh: bool) -> String {
         match &self.times {
             Times::Cron { lines, .. } => {
-                let lines: Vec<_> = lines.iter().map(|line| cron(line, zh)).collect();
+                let mut said: Vec<String> = Vec::new();
+                for words in lines.iter().map(|line| cron(line, zh)) {
+                    if !said.contains(&words) {
+                        said.push(words);
+                    }
+                }
+                let lines = said;
                 lines.join(if zh { "；" } else { "; " })
             }
             Times::Every { every, offset } if zh => zh::every(*every, *offset),

@@ -109,6 +109,14 @@ impl Zone {
         format!("{weekday} {day}{hour} {}", self.offset(at).trim_start_matches("UTC"))
     }
 
+    /// `2026-05-04 02:30 +08:00`; seconds only where there are some.
+    #[must_use]
+    pub fn stamped(&self, at: StoreTime) -> String {
+        let then = timestamp(at).to_zoned(self.0.clone());
+        let form = if then.second() == 0 { "%Y-%m-%d %H:%M %:z" } else { "%Y-%m-%d %H:%M:%S %:z" };
+        then.strftime(form).to_string()
+    }
+
     /// The start of the hour of `at`.
     #[must_use]
     pub fn hour(&self, at: StoreTime) -> StoreTime {

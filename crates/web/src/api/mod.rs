@@ -84,6 +84,8 @@ pub fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, WebError> {
         }
         let (line, column) = (error.line(), error.column());
         let field = match error.classify() {
+            // These name the field themselves, and what stands before them is another.
+            _ if what.starts_with("unknown field") || what.starts_with("missing field") => None,
             serde_json::error::Category::Data => field_before(body, line, column),
             _ => None,
         };
@@ -229,6 +231,10 @@ mod tests {
         assert!(wrong.contains("expected a boolean"), "{wrong}");
         let unknown = detail("{\"on\":true,\"onn\":1}");
         assert!(unknown.contains("unknown field `onn`"), "{unknown}");
+        assert!(!unknown.contains("(field "), "{unknown}");
+        let nested = read::<crate::api::ticks::RunBody>(br#"{"params":{"need":"1"},"bogus":1}"#);
+        let nested = nested.unwrap_err().to_string();
+        assert!(nested.contains("unknown field `bogus`") && !nested.contains("need"), "{nested}");
         assert!(detail("{}").contains("missing field `on`"));
         assert!(detail("[]").contains("line 1"));
         assert!(detail("\u{0}").contains("line 1"));

@@ -15,8 +15,11 @@ use soloist_domain::time::StoreTime;
 use soloist_ops::ticks::{self, RunAsk, schedule};
 use soloist_process::clock;
 use soloist_store::ticks::TickBook as _;
-use soloist_view::ticks::{NextTicks, TickList, all_ticks, next_ticks, page};
+use soloist_view::ticks::{NextTicks, TickList, all_ticks, next_ticks, older, page};
 use soloist_view::{JobView, mended};
+
+/// As far as a schedule looks.
+const YEARS: std::ops::RangeInclusive<u32> = 1900..=2399;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -30,7 +33,7 @@ struct Coming {
     params(
         ("job" = String, Path, description = "Its name."),
         ("count" = Option<u64>, Query, description = "How many: 1 to 500, 10 when absent; what is outside is moved inside."),
-        ("from" = Option<String>, Query, description = "RFC 3339, that instant included; now when absent.")),
+        ("from" = Option<String>, Query, description = "RFC 3339, of the years 1900 to 2399, that instant included; now when absent.")),
     responses((status = 200, description = "The ticks.", body = NextTicks)))]
 pub async fn next(
     web: web::Data<Web>,
@@ -41,7 +44,7 @@ pub async fn next(
     let job = web.job(&caller, &job)?;
     let Coming { count, from } = query(&request)?;
     let scheduled = schedule(&job)?;
-    let from = match instant("from", from.as_deref())? {
+    let from = match since(from.as_deref())? {
         Some(from) => from,
         None => match web.feed.job(&job.name) {
             Some(seen) => seen.store_now(clock::boot()),
@@ -49,6 +52,19 @@ pub async fn next(
         },
     };
     answer(next_ticks(scheduled, from, clamp(count, 10, 500), caller.language))
+}
+
+/// From when on. Years in which no tick is looked for are refused: an empty list would say that none is due.
+fn since(from: Option<&str>) -> Result<Option<StoreTime>, WebError> {
+    let year = from.and_then(|text| text.trim().split_once('-')?.0.parse::<u32>().ok());
+    match (year.filter(|year| !YEARS.contains(year)), from) {
+        (Some(_), Some(text)) => Err(WebError::bad(format!(
+            "parameter from: {text:?} is outside of the years {} to {}, in which ticks are known",
+            YEARS.start(),
+            YEARS.end()
+        ))),
+        _ => instant("from", from),
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -64,7 +80,7 @@ struct Page {
     params(
         ("job" = String, Path, description = "Its name."),
         ("limit" = Option<u64>, Query, description = "How many entries: 1 to 500, 50 when absent; what is outside is moved inside."),
-        ("before" = Option<String>, Query, description = "Only entries older than the one of this tick."),
+        ("before" = Option<String>, Query, description = "Only entries older than this tick, which has one, or is of the schedule."),
         ("outcome" = Option<String>, Query, description = "Only these: `running`, `done`, `failed`, `lost`, `missed`, `skipped`, `unwanted`, `covered` or `dropped`.")),
     responses((status = 200, description = "The newest first. Alike gaps in a row are one entry; at least 1,000 entries are kept.", body = TickList)))]
 pub async fn list(
@@ -77,20 +93,29 @@ pub async fn list(
     let Page { limit, before, outcome } = query(&request)?;
     let outcome = outcome.map(|word| word.parse::<Outcome>()).transpose();
     let outcome = outcome.map_err(|why| WebError::bad(format!("parameter outcome: {why}")))?;
-    let before = before.map(|name| TickName(name.replace(' ', "+")));
+    let before = before.map(|name| TickName(name.trim().replace(' ', "+")));
     let entries = web.store.ticks(&job.name).await?;
     let seen = read_now(&web, &job).await?;
     let now = seen.store_now(clock::boot());
     let all = all_ticks(entries, job.schedule.as_ref(), &seen.record, now);
-    answer(page(&all, clamp(limit, 50, 500), before.as_ref(), outcome))
+    let older = match &before {
+        None => &all[..],
+        Some(name) => older(&all, name, job.schedule.as_ref()).ok_or_else(|| {
+            WebError::bad(format!(
+                "parameter before: {name} is no tick of {} that is known: leave it out for the newest, or take a name from the list",
+                job.name
+            ))
+        })?,
+    };
+    answer(page(older, clamp(limit, 50, 500), outcome))
 }
 
 /// A run that is wanted now.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunBody {
-    /// Values of parameters, by name.
-    #[serde(default)]
+    /// Values of parameters, by name. A number or `true` counts as its text.
+    #[serde(default, deserialize_with = "mended::plain")]
     pub params: Params,
     /// For the audit; up to 500 characters.
     #[schema(max_length = 500)]
@@ -143,7 +168,7 @@ pub async fn delete(
 ) -> Answer<JobView> {
     let (job, tick) = path.into_inner();
     let config = web.job(&caller, &job)?;
-    let tick = TickName(tick.replace(' ', "+"));
+    let tick = TickName(tick.trim().replace(' ', "+"));
     ticks::take_back(&web.store, &caller.actor(), &config, &tick).await?;
     answer(stored(&web, &caller, &config).await?)
 }

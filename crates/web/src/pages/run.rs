@@ -15,7 +15,7 @@ use soloist_config::params::{Param, ParamKind};
 use soloist_config::{JobConfig, Scheduled};
 use soloist_domain::tick::{Clock, Params, TickName};
 use soloist_ops::ticks::{self, RunAsk, own_schedule};
-use soloist_view::tick_words::called;
+use soloist_view::tick_words::{called, run_of};
 use soloist_view::words::{Arg, Language, say};
 
 /// The page.
@@ -179,7 +179,7 @@ fn of(
         frame: Frame::of(web, caller, "jobs", format!("/jobs/{}/run", job.name), title),
         error,
         back: format!("/jobs/{}", job.name),
-        waits: open.map(|open| say(lang, "run-waits", &[("tick", named(&open.0))])),
+        waits: open.map(|open| say(lang, "run-waits", &[("run", Arg::from(run_of(lang, open)))])),
         seen: open.map(|open| open.0.clone()).unwrap_or_default(),
         request: match typed.get("request") {
             "" => format!("{:032x}", rand::random::<u128>()),

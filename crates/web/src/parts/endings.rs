@@ -112,6 +112,7 @@ pub fn why(run: &RunEntry, acts: Acts<'_>, lang: Language) -> Option<String> {
     let lasted = ("lasted", Arg::from(lasted));
     Some(match run.end? {
         RunEnd::Lost => say(lang, "after-lost", &[node]),
+        RunEnd::Died if run.exit.signal.is_some() => say(lang, "after-guard-died", &[node]),
         RunEnd::Died => say(lang, "after-died", &[node]),
         RunEnd::Fenced => say(lang, "after-fenced", &[node]),
         RunEnd::TimedOut => say(lang, "after-timed-out", &[node]),

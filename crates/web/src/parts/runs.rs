@@ -186,6 +186,7 @@ fn ended(lang: Language, run: &RunEntry) -> String {
         Some(RunEnd::Exited) => say(lang, "end-exited", &[]),
         Some(RunEnd::Stopped) => say(lang, "end-stopped", &[]),
         Some(RunEnd::Lost) => say(lang, "end-lost", &[]),
+        Some(RunEnd::Died) if run.exit.signal.is_some() => say(lang, "end-guard-died", &[]),
         Some(RunEnd::Died) => say(lang, "end-died", &[]),
         Some(RunEnd::Fenced) => say(lang, "end-fenced", &[]),
         Some(RunEnd::TimedOut) => say(lang, "end-timed-out", &[]),

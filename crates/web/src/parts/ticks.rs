@@ -8,7 +8,7 @@ use soloist_config::Scheduled;
 use soloist_domain::job::JobRecord;
 use soloist_domain::tick::{Clock, Entry, Outcome, Tick, TickName};
 use soloist_domain::time::StoreTime;
-use soloist_view::tick_words::{called, note, outcome, why, zone_of};
+use soloist_view::tick_words::{called, called_in, note, outcome, run_of, why, zone_of};
 use soloist_view::words::{self, Arg, Language, Piece, Zone, lasted, phrase, say};
 
 /// Ticks to come, and entries that stand open; the strip has a mark for so many.
@@ -116,7 +116,7 @@ fn pairs(params: &std::collections::BTreeMap<String, String>) -> String {
 }
 
 impl Row {
-    fn of(entry: &Entry, lang: Language, now: StoreTime) -> Self {
+    fn of(entry: &Entry, zone: &Zone, lang: Language, now: StoreTime) -> Self {
         let text = |id: &str, name: &str, value: String| say(lang, id, &[(name, Arg::from(value))]);
         let mut facts: Vec<String> = entry.why.iter().map(|one| why(lang, one)).collect();
         if entry.attempt > 1 {
@@ -128,7 +128,7 @@ impl Row {
         facts.extend(entry.by.as_ref().map(|by| text("ticks-by", "user", by.to_string())));
         facts.extend((!entry.params.is_empty()).then(|| pairs(&entry.params)));
         if let Some(until) = entry.until.as_ref().filter(|_| entry.count > 1) {
-            let tick = Arg::from(called(lang, &until.name));
+            let tick = Arg::from(called_in(lang, until, zone));
             let n = Arg::from((entry.count - 1).to_string());
             facts.push(say(lang, "ticks-more", &[("n", n), ("tick", tick)]));
         }
@@ -137,7 +137,7 @@ impl Row {
         Self {
             kind: entry.outcome.as_str(),
             again: again.then(|| entry.tick.name.0.clone()),
-            called: called(lang, &entry.tick.name),
+            called: called_in(lang, &entry.tick, zone),
             yours: yours(entry.tick.due, now, lang),
             word: outcome(lang, entry.outcome),
             facts,
@@ -177,7 +177,7 @@ impl Ticks {
         let first = scheduled.law.ticks.after(from);
         let ticks = std::iter::successors(first, |tick| scheduled.law.ticks.after(tick.starts));
         let rows = entries.unwrap_or_default().iter().take(MARKS);
-        let mut rows: Vec<Row> = rows.map(|entry| Row::of(entry, lang, now)).collect();
+        let mut rows: Vec<Row> = rows.map(|entry| Row::of(entry, &zone, lang, now)).collect();
         let marks = rows.iter().rev().enumerate().map(|(nth, row)| row.mark(nth)).collect();
         let older = rows.split_off(rows.len().min(LAST));
         let asked = record.clock.as_deref().map(|clock| &clock.asked[..]).unwrap_or_default();
@@ -230,7 +230,7 @@ impl Ticks {
         let entry = entries.iter().find(|entry| entry.count == 1 && entry.tick.name == *tick);
         let said = match (open, entry) {
             (Some(open), _) if waits => {
-                say(lang, "ticks-said-waits", &args(Some(("open", called(lang, &open.tick.name)))))
+                say(lang, "ticks-said-waits", &args(Some(("run", run_of(lang, &open.tick.name)))))
             }
             _ if waits => say(lang, "ticks-said", &args(None)),
             (_, Some(entry)) if entry.outcome == Outcome::Running => {
