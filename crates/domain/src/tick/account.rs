@@ -212,7 +212,7 @@ impl Books<'_> {
             why,
             older: Vec::new(),
         };
-        if matches!(standing, Standing::Off(_)) {
+        if standing.is_off() {
             return self.tell(Entry::of(tick, Outcome::Unwanted, why));
         }
         if self.clock.may_have_forgotten(tick.starts) {
@@ -303,10 +303,12 @@ impl Books<'_> {
         if let Some(Open { phase: Phase::Again { since, lost, why, .. }, rules, .. }) =
             &self.clock.open
         {
-            let end = *since + std::time::Duration::from_millis(rules.window_ms);
+            let end = (*since + std::time::Duration::from_millis(rules.window_ms), why.clone());
+            let given_up = self.clock.given_up();
+            let (end, why) = given_up.filter(|(at, _)| *at < end.0).unwrap_or(end);
             if end <= at {
                 let outcome = if *lost { Outcome::Lost } else { Outcome::Failed };
-                self.end_open(end, outcome, why.clone());
+                self.end_open(end, outcome, why);
             }
         }
         if let Some(Phase::Ended { at: ended }) = self.clock.open.as_ref().map(|o| o.phase.clone())
@@ -356,16 +358,7 @@ impl Books<'_> {
     /// What a switch or a hold decides at once.
     fn shift(&mut self, shift: &Shift) {
         let Some(why) = shift.to.why() else { return };
-        let held = matches!(shift.to, Standing::Held(..));
-        if let Some(open) = self.clock.open()
-            && let Phase::Again { since, lost, .. } = open.phase
-            && since <= shift.at
-            && (held || open.is_by_clock())
-        {
-            let outcome = if lost { Outcome::Lost } else { Outcome::Failed };
-            self.end_open(shift.at, outcome, why.clone());
-        }
-        if held {
+        if !shift.to.is_off() {
             for one in self.clock.pending.iter_mut().filter(|one| one.tick.starts <= shift.at) {
                 one.why.get_or_insert_with(|| why.clone());
             }
