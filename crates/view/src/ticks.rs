@@ -7,7 +7,7 @@ use crate::words::{Language, iso};
 use soloist_config::Scheduled;
 use soloist_domain::job::JobRecord;
 use soloist_domain::tick::{
-    Clock, Entry, Note, Open, Outcome, Params, Phase, Standing, Tick, TickName, Why, next_tick,
+    Clock, Entry, Note, Open, Outcome, Params, Phase, Tick, TickName, Why, next_tick,
 };
 use soloist_domain::time::StoreTime;
 

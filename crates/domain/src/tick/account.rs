@@ -127,7 +127,21 @@ impl Books<'_> {
 
     pub(super) fn trim(&mut self) {
         let surplus = self.clock.recent.len().saturating_sub(RECENT);
-        self.clock.recent.drain(..surplus);
+        let gone: Vec<Entry> = self.clock.recent.drain(..surplus).collect();
+        // A tick that is run by name, or is to be, keeps the entry that it has already.
+        for entry in gone {
+            let is_of = |tick: &Tick| entry.is_of(&tick.name, tick.starts);
+            for asked in self.clock.asked.iter_mut().filter(|one| is_of(&one.tick)) {
+                asked.known = Some(Box::new(entry.clone()));
+            }
+            if let Some(open) = &mut self.clock.open
+                && !open.is_over()
+                && entry.count == 1
+                && is_of(&open.tick)
+            {
+                open.known = Some(Box::new(entry));
+            }
+        }
     }
 
     /// Ends a tick that waited, and those for which it would have run.
@@ -376,6 +390,9 @@ impl Books<'_> {
         else {
             return;
         };
+        if let Some(by) = open.replaced_by.clone() {
+            return self.end_open(at, Outcome::Failed, Why::Replaced { by });
+        }
         open.losses += 1;
         let spent = open.rules.on_loss == super::rules::OnLoss::Spent;
         if spent || open.losses > open.rules.retries + 2 {

@@ -174,15 +174,24 @@ impl Books<'_> {
         let right = after.map(|after| part(after, Some(whole.last().clone()), rest));
         let left = before.map(|before| part(whole.tick.clone(), Some(before), left));
         let own = part(tick.clone(), None, 1);
+        let parts: Vec<Entry> = left.into_iter().chain([own.clone()]).chain(right).collect();
+        // Others that are to be run by name lie in it as well.
+        for asked in &mut self.clock.asked {
+            if asked.known.as_deref() == Some(&whole) {
+                let is_of =
+                    |part: &&Entry| part.is_of(&asked.tick.name, asked.tick.starts);
+                asked.known = parts.iter().find(is_of).cloned().map(Box::new);
+            }
+        }
         let mut instead = Some(Box::new(whole.clone()));
-        let parts = left.into_iter().chain([own.clone()]).chain(right);
-        for (nth, entry) in parts.enumerate() {
+        for (nth, entry) in parts.into_iter().enumerate() {
             if let Some(at) = at {
                 self.clock.recent.insert(at + nth, entry.clone());
             }
             self.writes.push(Write::KeepTick { entry: Box::new(entry), instead: instead.take() });
         }
         self.trim();
-        at.is_none().then(|| Box::new(own))
+        let listed = self.clock.recent.contains(&own);
+        (!listed).then(|| Box::new(own))
     }
 }

@@ -154,14 +154,14 @@ pub(crate) fn grant(
             ..open
         }),
         Choice::Asked => {
+            let name = books.clock.asked[0].tick.name.clone();
+            books.only_newest_waits_behind(&name);
             let Asked { tick, by, params, attempts, known, .. } = books.clock.asked.remove(0);
             let listed = books.split(&*schedule.ticks, &tick, known);
             let known = books.clock.recent(&tick.name, tick.starts);
             let known = known.map_or(attempts, |entry| entry.attempt);
             let open = opened(schedule, tick, known + 1, token, By::User(by), params, now);
-            let open = Open { known: listed, ..open };
-            books.only_newest_waits_behind(&open.tick.name);
-            Some(open)
+            Some(Open { known: listed, ..open })
         }
         Choice::Pending(at) => {
             let mut pending = books.clock.pending.remove(at);
@@ -333,11 +333,17 @@ impl super::account::Books<'_> {
         else {
             return;
         };
+        if let Some(by) = open.replaced_by.clone() {
+            return self.end_open(now, Outcome::Failed, Why::Replaced { by });
+        }
         open.phase = Phase::Again { at: now, since: now, lost: true, why: Why::NotStarted };
     }
 
     fn crash(&mut self, now: StoreTime, why: Why) {
         let Some(open) = self.clock.open.as_mut() else { return };
+        if let Some(by) = open.replaced_by.clone() {
+            return self.end_open(now, Outcome::Failed, Why::Replaced { by });
+        }
         (open.crashes, open.losses) = (open.crashes + 1, 0);
         if open.crashes > open.rules.retries {
             return self.end_open(now, Outcome::Failed, why);

@@ -72,3 +72,94 @@ fn off_decides_before_a_hold() {
     assert_eq!(by_hand.outcome, Outcome::Failed);
     assert_eq!(by_hand.why.as_ref().unwrap().to_string(), "held by ops: stocktaking");
 }
+
+/// Twelve ticks that crashed, or whose runs ended well in turn: none of their entries joins another.
+fn twelve(world: &mut World) {
+    for _ in 0..12 {
+        world.now = (world.now / MINUTE + 1) * MINUTE;
+        world.acquire().expect("due");
+        world.now += SECOND;
+        world.end(RunEnd::Exited, Then::Nothing);
+    }
+}
+
+fn entries_of(world: &World, nth: i64) -> Vec<(Outcome, u32)> {
+    let name = Each(MINUTE).tick(nth * MINUTE).name;
+    let own = world.list.iter().filter(|entry| entry.is_of(&name, StoreTime(nth * MINUTE)));
+    own.map(|entry| (entry.outcome, entry.attempt)).collect()
+}
+
+#[test]
+fn a_tick_by_name_that_waited_long_has_one_entry() {
+    // It waits: switched off between, so that the ticks of the clock come first only by their age.
+    for open in [false, true] {
+        let mut world = World::new(MINUTE, rules(|rules| rules.overlap = Overlap::Queue));
+        world.go(1.0);
+        world.acquire().expect("due");
+        world.end(RunEnd::Crashed, Then::Nothing);
+        if !open {
+            ask(&mut world, "settle@hand:1").expect("taken in");
+            world.acquire().expect("by hand");
+        }
+        ask(&mut world, "settle@60000").expect("it failed");
+        if open {
+            world.acquire().expect("by name");
+        }
+        // Each waits behind the open one, and is replaced by the next: its entry joins no other.
+        world.go(20.5);
+        world.settle();
+        if !open {
+            world.end(RunEnd::Exited, Then::Nothing);
+            let granted = world.acquire().expect("by name");
+            assert_eq!((granted.tick.starts.0, granted.attempt), (MINUTE, 2));
+        }
+        world.now += SECOND;
+        world.end(RunEnd::Exited, Then::Nothing);
+        assert_eq!(entries_of(&world, 1), [(Outcome::Done, 2)]);
+    }
+}
+
+#[test]
+fn two_ticks_by_name_of_one_old_gap_have_one_entry_each() {
+    let mut world = World::new(MINUTE, rules(|rules| rules.missed = Missed::Skip));
+    world.go(5.5);
+    world.settle();
+    twelve(&mut world);
+    let whole = world.list[0].clone();
+    assert_eq!(whole.count, 5);
+    for name in ["settle@120000", "settle@240000"] {
+        let (asked, now) = (asked(&world, name), world.at());
+        let (answer, writes) = law::ask(&mut world.job, &world.schedule, asked, Some(&whole), now);
+        world.wrote(writes);
+        answer.expect("it was missed");
+    }
+    for nth in [2, 4] {
+        assert_eq!(world.acquire().expect("by name").tick.starts.0, nth * MINUTE);
+        world.now += 1;
+        world.end(RunEnd::Exited, Then::Nothing);
+        assert_eq!(entries_of(&world, nth), [(Outcome::Done, 1)]);
+    }
+    assert_eq!(world.told()[..5], ["1 missed", "2 done", "3 missed", "4 done", "5 missed"]);
+}
+
+#[test]
+fn a_tick_that_was_replaced_is_not_begun_again_however_its_run_ends() {
+    for end in [None, Some(RunEnd::Crashed), Some(RunEnd::Lost)] {
+        let mut world = World::new(
+            MINUTE,
+            rules(|rules| (rules.overlap, rules.retries) = (Overlap::Replace, 3)),
+        );
+        world.go(1.0);
+        world.acquire().expect("due");
+        world.go(2.0);
+        world.settle();
+        world.now += SECOND;
+        match end {
+            Some(end) => world.end(end, Then::Nothing),
+            None => world.lapse(),
+        }
+        assert_eq!(world.acquire().expect("the newer").tick.starts.0, 2 * MINUTE, "{end:?}");
+        assert_eq!(world.told(), ["1 failed"]);
+        assert_eq!(world.why(1), "settle@120000 replaced it");
+    }
+}
