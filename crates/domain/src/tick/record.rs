@@ -445,14 +445,11 @@ pub struct Entry {
 #[derive(Clone, Copy)]
 pub(super) struct Order<'a> {
     pub(super) ticks: &'a dyn Ticks,
-    /// What lies between these two was passed over.
-    pub(super) leapt: Option<(StoreTime, StoreTime)>,
 }
 
 impl Order<'_> {
     fn is_next(self, last: StoreTime, later: StoreTime) -> bool {
-        self.leapt == Some((last, later))
-            || self.ticks.after(last).is_some_and(|next| next.starts == later)
+        self.ticks.after(last).is_some_and(|next| next.starts == later)
     }
 }
 

@@ -163,3 +163,60 @@ fn a_tick_that_was_replaced_is_not_begun_again_however_its_run_ends() {
         assert_eq!(world.why(1), "settle@120000 replaced it");
     }
 }
+
+#[test]
+fn a_gap_that_is_too_long_to_be_counted_is_told_to_its_end_and_the_newest_are_run() {
+    for (missed, hold, first, gap) in [
+        (Missed::Skip, false, 49_998, 49_997),
+        (Missed::Once, false, 50_000, 49_999),
+        (Missed::Once, true, 50_000, 49_999),
+        (Missed::All, false, 49_995, 49_994),
+        (Missed::All, true, 49_995, 49_994),
+    ] {
+        let mut world = World::new(
+            SECOND,
+            rules(|rules| {
+                (rules.missed, rules.missed_most) = (missed, 3);
+                rules.missed_window = Some(Duration::from_secs(3_600));
+            }),
+        );
+        if hold {
+            world.hold(true);
+        }
+        world.go(50_000.5);
+        world.settle();
+        assert!(world.job.record.clock.as_ref().unwrap().pending.len() < 10);
+        if hold {
+            world.hold(false);
+        }
+        let granted = world.acquire().expect("one that was missed");
+        assert_eq!(granted.tick.starts.0, first * SECOND, "{missed:?}");
+        let entry = &world.list[0];
+        assert_eq!(
+            (entry.tick.starts.0, entry.last().starts.0),
+            (SECOND, gap * SECOND),
+            "{missed:?}: {:?}",
+            world.told()
+        );
+        assert!(entry.count >= 10_000, "{}", entry.count);
+    }
+}
+
+#[test]
+fn a_tick_by_name_of_a_gap_that_is_too_long_to_be_counted_leaves_both_parts() {
+    let mut world = World::new(SECOND, Rules::default());
+    world.switch(false);
+    world.now = 50_000 * SECOND + 1;
+    world.switch(true);
+    world.settle();
+    ask(&mut world, "settle@30000000").expect("unwanted");
+    world.acquire().expect("by name");
+    world.end(RunEnd::Exited, Then::Nothing);
+    let mut parts: Vec<(i64, i64)> = world
+        .list
+        .iter()
+        .map(|entry| (entry.tick.starts.0 / SECOND, entry.last().starts.0 / SECOND))
+        .collect();
+    parts.sort_unstable();
+    assert_eq!(parts, [(1, 29_999), (30_000, 30_000), (30_001, 50_000)]);
+}
