@@ -557,6 +557,13 @@ impl Clock {
         }
     }
 
+    /// Whether nothing was decided since [`Clock::begin`].
+    pub(crate) fn is_blank(&self) -> bool {
+        let decided = self.taken.is_some() || self.last.is_some() || self.open.is_some();
+        let empty = self.pending.is_empty() && self.asked.is_empty() && self.recent.is_empty();
+        empty && !decided && self.forgot.is_none()
+    }
+
     /// Whether these expressions are in force, or were: making them so decides nothing.
     #[must_use]
     pub fn knows(&self, text: &str) -> bool {

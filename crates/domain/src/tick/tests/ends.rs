@@ -220,3 +220,37 @@ fn a_tick_by_name_of_a_gap_that_is_too_long_to_be_counted_leaves_both_parts() {
     parts.sort_unstable();
     assert_eq!(parts, [(1, 29_999), (30_000, 30_000), (30_001, 50_000)]);
 }
+
+#[test]
+fn what_is_due_while_a_new_store_is_in_doubt_is_made_up_for() {
+    let mut world = World::new(
+        MINUTE,
+        rules(|rules| (rules.missed, rules.missed_window) = (Missed::All, Some(Duration::MAX))),
+    );
+    let seen = world.job.record.clock.take().expect("ticks are known");
+    let in_doubt = |world: &mut World, sight: Option<&Sight>| {
+        let (now, past) = (world.at(), Past::default());
+        let writes = law::settle(&mut world.job, &past, &world.schedule, sight, TTL, now);
+        world.wrote(writes);
+    };
+    world.go(0.9);
+    in_doubt(&mut world, None);
+    world.go(2.5);
+    in_doubt(&mut world, None);
+    assert_eq!(world.told(), [""; 0], "nothing is decided yet");
+    let begun = world.job.clone();
+    for nth in [1, 2] {
+        assert_eq!(world.acquire().expect("missed").tick.starts.0, nth * MINUTE);
+        world.end(RunEnd::Exited, Then::Nothing);
+    }
+    assert_eq!(world.told(), ["1 done", "2 done"]);
+    // A node that saw more is believed all the same.
+    world.job = begun;
+    let taken = Taken { tick: Each(MINUTE).tick(MINUTE).name, starts: StoreTime(MINUTE) };
+    let clock = Box::new(Clock { taken: Some(taken.clone()), ..*seen });
+    let at = StoreTime(MINUTE + 1);
+    let sight = Sight { clock, version: 0, at, changed: Some(StoreTime(MINUTE + 2)) };
+    in_doubt(&mut world, Some(&sight));
+    let clock = world.job.record.clock.as_ref().expect("it was told");
+    assert_eq!((clock.taken.as_ref(), clock.accounted), (Some(&taken), StoreTime(1)));
+}
