@@ -34,6 +34,7 @@ mod renamed;
 mod replica;
 mod rotation;
 mod sentinel;
+mod unused;
 
 use std::time::Duration;
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::time::Boot;
+use super::time::{Boot, StoreTime};
 
 /// The fencing token: grows with every grant, never repeats, never goes back, fits 53 bits.
 #[derive(
@@ -25,6 +25,12 @@ pub struct Token(pub u64);
 impl Token {
     /// No token is above it: Lua and JavaScript count no further (2^53 - 1).
     pub const LARGEST: Self = Self((1 << 53) - 1);
+
+    /// The smallest one that is granted at that instant of the store's clock.
+    #[must_use]
+    pub fn at(instant: StoreTime) -> Self {
+        Self(u64::try_from(instant.0).unwrap_or(0).saturating_mul(1_024))
+    }
 }
 
 impl fmt::Display for Token {

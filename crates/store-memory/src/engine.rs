@@ -46,6 +46,8 @@ struct Jobs {
 struct Row {
     head: String,
     body: String,
+    /// When the record goes by itself, in milliseconds.
+    ends: Option<i64>,
     /// Text and end, in milliseconds.
     lease: Option<(String, i64)>,
     runs: BTreeMap<u64, String>,
@@ -215,7 +217,8 @@ impl MemoryStore {
 
 impl Jobs {
     fn stored(&self, job: &JobName, now: StoreTime) -> Stored {
-        let Some(row) = self.jobs.get(job) else { return Stored::default() };
+        let row = self.jobs.get(job).filter(|row| row.ends.is_none_or(|ends| ends > now.0));
+        let Some(row) = row else { return Stored::default() };
         let lease = row.lease.as_ref().filter(|(_, until)| *until > now.0);
         Stored {
             head: row.head.clone(),
@@ -256,6 +259,7 @@ impl Jobs {
             LeaseWrite::Drop => row.lease = None,
         }
         if let Some((version, body)) = change.record {
+            row.ends = change.expires.map(|expires| (now + expires).0);
             row.head = format!("{version} {micros}");
             body.clone_into(&mut row.body);
         }
@@ -411,6 +415,16 @@ impl Engine for MemoryStore {
             Some(lease.left)
         };
         Ok(leases.iter().map(|one| keep(&mut all, one)).collect())
+    }
+
+    async fn forget(&self, job: &JobName, head: &str) -> Result<bool> {
+        let mut all = self.lock();
+        let stored = all.stored(job, self.now());
+        let same = stored.head == head && stored.lease.is_none();
+        if same {
+            all.jobs.remove(job);
+        }
+        Ok(same)
     }
 
     async fn history(&self, job: &JobName, before: Option<&RunId>, limit: usize) -> Result<Page> {

@@ -46,8 +46,9 @@ for _, w in ipairs(plan[2]) do
     else
       call('SET', w[2], w[3], 'PX', w[4])
     end
-  elseif op == 'put' then                       -- key, version, body
-    call('SET', w[2], w[3] .. ' ' .. at .. '\n' .. w[4])
+  elseif op == 'put' then                       -- key, version, body, milliseconds until it goes by itself (0: it stays)
+    local text = w[3] .. ' ' .. at .. '\n' .. w[4]
+    if w[5] == 0 then call('SET', w[2], text) else call('SET', w[2], text, 'PX', w[5]) end
   elseif op == 'tell' then                      -- channel, members of a JSON object, body, lease of the record
     call('PUBLISH', w[2], '{' .. w[3] .. ',"at":' .. at .. ',"record":' .. w[4] .. ',"lease":'
       .. (call('GET', w[5]) or 'null') .. ',"left":' .. call('PTTL', w[5]) .. '}')

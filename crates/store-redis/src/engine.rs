@@ -51,7 +51,7 @@ enum Check<'a> {
 #[serde(untagged)]
 enum Write<'a> {
     Lease(&'static str, &'a str, &'a str, u64),
-    Put(&'static str, &'a str, String, &'a str),
+    Put(&'static str, &'a str, String, &'a str, u64),
     Tell(&'static str, &'a str, &'a str, &'a str, &'a str),
     Command(Vec<&'a str>),
     Note(Step<'a>),
@@ -127,7 +127,8 @@ impl Engine for RedisStore {
             LeaseWrite::Drop => writes.push(Write::Command(vec!["DEL", &lease])),
         }
         if let Some((version, body)) = change.record {
-            writes.push(Write::Put("put", &record, version.to_string(), body));
+            let ends = change.expires.map_or(0, millis);
+            writes.push(Write::Put("put", &record, version.to_string(), body, ends));
             if !told.is_empty() {
                 writes.push(Write::Tell("tell", &events, &told, body, &lease));
             }
@@ -179,6 +180,21 @@ impl Engine for RedisStore {
     async fn keep(&self, leases: &[Keep<'_>]) -> Result<Vec<Option<Duration>>> {
         let batches = leases.chunks(self.batch()).map(|batch| self.keep_batch(batch));
         Ok(try_join_all(batches).await?.concat())
+    }
+
+    async fn forget(&self, job: &JobName, head: &str) -> Result<bool> {
+        let (record, lease) = (self.keys().record(job), self.keys().lease(job));
+        let head = format!("{head}\n");
+        let checks = [Check::Is("is", &record, &head), Check::Is("is", &lease, "")];
+        let writes = [Write::Command(vec!["DEL", &record])];
+        let plan = rmp_serde::to_vec(&(checks, writes))
+            .map_err(|error| StoreError::Corrupt(format!("a plan for {record}: {error}")))?;
+        let mut call = self.call(&scripts::COMMIT_PLAN);
+        call.key(&record).arg(plan);
+        let epoch = self.keys().epoch(Some(job));
+        let answer = self.unguarded(&self.shared.rest, &call, &epoch, Repeat::Harmless).await?;
+        let done: String = parsed(&record, answer.values.into_iter().next().unwrap_or(Value::Nil))?;
+        Ok(done == "1")
     }
 
     async fn history(&self, job: &JobName, before: Option<&RunId>, limit: usize) -> Result<Page> {

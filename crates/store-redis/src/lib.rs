@@ -13,7 +13,7 @@
 //! | key | type | holds |
 //! | --- | --- | --- |
 //! | `soloist:{J}:lease` | string, PX | JSON: `token run owner node ttl since`; exists if and only if a process may be running `J` |
-//! | `soloist:{J}:record` | string | `VERSION INSTANT`, a line end, JSON: all else that is known of `J`; never expires (`store/core/record.rs`) |
+//! | `soloist:{J}:record` | string | `VERSION INSTANT`, a line end, JSON: all else that is known of `J` (`store/core/record.rs`); ends 30 days after it was written when that is nothing but a version and a token |
 //! | `soloist:{J}:log` | list | JSON lines, oldest first; their numbers are contiguous |
 //! | `soloist:{J}:runs` | sorted set | `ID JSON` of ended runs, ordered by token |
 //! | `soloist:{J}:events` | channel | `{"job","version","event","at","record","lease","left"}`; `events` too when it was more than one |

@@ -135,6 +135,8 @@ impl Engine for Coordinated {
     }
 
     async fn commit(&self, change: &Change<'_>) -> Result<Commit> {
+        // What is here of the name goes with the record: by `forget`, and not without it.
+        let change = &Change { expires: None, ..change.clone() };
         if let (LeaseWrite::For(text, ttl), "") = (&change.lease_write, change.lease) {
             return self.grant(change, text, *ttl).await;
         }
@@ -160,6 +162,18 @@ impl Engine for Coordinated {
         let read = self.read_records(std::slice::from_ref(first.job), Way::Lease);
         tokio::time::timeout(AT_ONCE, read).await.ok();
         self.locks.keep(leases).await
+    }
+
+    async fn forget(&self, job: &JobName, head: &str) -> Result<bool> {
+        // Whoever is granted it meanwhile finds another record, and decides anew.
+        if !self.locks.present(std::slice::from_ref(job)).await?.is_empty() {
+            return Ok(false);
+        }
+        let forgotten = self.records.forget(job, head).await?;
+        if forgotten {
+            self.locks.forget(job).await?;
+        }
+        Ok(forgotten)
     }
 
     async fn history(&self, job: &JobName, before: Option<&RunId>, limit: usize) -> Result<Page> {

@@ -6,8 +6,8 @@
 //! | `terms/JOB` | persistent | nothing; its version is the *term*: how many nodes of that lease were made |
 //!
 //! A node never changes: a lease that is to last for longer, or to have another text, gets another one, in one step. The term tells a node from a
-//! later one: whatever is done to a node names its term, in the same step. Terms begin anew in an ensemble that was emptied, so it is done in
-//! the session in which the node was seen.
+//! later one: whatever is done to a node names its term, in the same step. Terms begin anew in an ensemble that was emptied, and for a name that
+//! was forgotten a month after its last lease; so it is done in the session in which the node was seen.
 //!
 //! A grant has two steps: the node first, then the record. What is begun and not finished is taken back, whatever became of its caller.
 //!
@@ -223,6 +223,22 @@ impl Locks {
         }
         let ended = self.end(id).await;
         ended.inspect_err(|_| self.attend(id.clone(), Duration::ZERO))
+    }
+
+    /// Removes the term of a name whose record was forgotten and whose lease nobody has. Whoever is about to make its node finds the term gone,
+    /// and begins again.
+    pub(super) async fn forget(&self, job: &JobName) -> Result<()> {
+        let looking = self.ensemble.looking().await?;
+        let (Some(term), None) = self.look(&looking, job).await? else { return Ok(()) };
+        let (lease, terms) = (lease_of(job), term_of(job));
+        let ops = [
+            // No step can ask that a node is not there, but it can make it.
+            Op::Create(lease.clone(), String::new(), Ephemeral),
+            Op::Delete(lease),
+            Op::Check(terms.clone(), term),
+            Op::Delete(terms),
+        ];
+        looking.write(&ops).await.map(drop)
     }
 
     /// Ends a lease after so long, unless this process has it by then and has renewed it: the driver's pings keep its session alive. Tries for as long

@@ -131,6 +131,9 @@ pub struct Change<'a> {
     pub unlisted: Option<&'a str>,
     /// The version and the body of the record as it shall be; `None`: it stays as it is.
     pub record: Option<(u64, &'a str)>,
+    /// The record says nothing any more: a store that can end it by itself does so, this long after the commit, unless it is written
+    /// again. Elsewhere it is found ([`Engine::forget`]).
+    pub expires: Option<Duration>,
     pub lease_write: LeaseWrite,
     pub beside: Vec<Beside>,
     /// What the followers of the job are told; the record is told with it. Empty: nothing.
@@ -234,6 +237,9 @@ pub trait Engine: Records + Events {
     /// Keeps leases, each by itself; for each what was left of it, or `None` when its text begins otherwise, or when there is
     /// no record beside it.
     async fn keep(&self, leases: &[Keep<'_>]) -> Result<Vec<Option<Duration>>>;
+
+    /// Removes a record if its head is this one and no lease lasts beside it; whether it did. It has no history and no output. Nobody is told.
+    async fn forget(&self, job: &JobName, head: &str) -> Result<bool>;
 
     /// At most `limit` entries of the history, newest first: older than the entry of `before`, if that is given.
     async fn history(&self, job: &JobName, before: Option<&RunId>, limit: usize) -> Result<Page>;

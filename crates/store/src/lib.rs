@@ -322,6 +322,33 @@ impl Store {
         self.backend.is_sharded()
     }
 
+    /// Every name of a job or a lease that has a record.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub fn every_name(&self) -> BoxFuture<'_, Result<Vec<JobName>>> {
+        Box::pin(async move {
+            self.answers()?;
+            self.dispatch.every_job().await
+        })
+    }
+
+    /// Removes those of the records of `names` that say nothing and were written longer ago than `kept`; how many. To everybody each is then a
+    /// name that was never used. Where records end by themselves these are few.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub fn forget_void<'a>(
+        &'a self,
+        names: &'a [JobName],
+        kept: Duration,
+    ) -> BoxFuture<'a, Result<usize>> {
+        Box::pin(async move {
+            self.answers()?;
+            core::forget_void(&*self.engine, names, kept).await
+        })
+    }
+
     /// What it is, after looking whether it can still keep the promise and takes writes.
     ///
     /// # Errors

@@ -45,6 +45,7 @@ mod rotation_turns;
 mod rotation_waiters;
 mod throughput;
 mod timeline;
+mod unused;
 
 pub(crate) use dispatch_waiters::whoever_is_woken_by_a_last_act_is_told;
 
@@ -125,6 +126,13 @@ macro_rules! laws {
             who_steps_aside_keeps_the_place_and_waits_nowhere
             a_place_that_nobody_came_back_to_is_given_up
             a_call_is_heard_by_every_process
+        );
+        laws!(@room unused, $fresh;
+            a_name_that_was_forgotten_is_as_one_that_was_never_used
+            a_record_that_says_anything_is_not_forgotten
+            what_was_just_used_is_kept_for_a_month
+            a_lease_that_ran_out_keeps_no_record_and_its_holder_goes_on_all_the_same
+            a_name_that_is_used_again_after_it_was_forgotten_is_heard_of
         );
         laws!(@room held, $fresh;
             what_is_held_is_listed_as_a_snapshot_has_it_whatever_its_name_stands_for

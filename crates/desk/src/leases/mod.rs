@@ -12,6 +12,7 @@
 //! | `keep` | renewals, and when a holder must stop |
 //! | `end` | releases, and the runs of holders that fell silent |
 //! | `watched` | programs on a life line: whose a secret is, what a death ends |
+//! | `void` | records that say nothing any more, removed once a day |
 //! | `forgotten` | which leases this node saw, and whose names it keeps back when the store forgot them |
 //!
 //! Nothing is decided by what is kept here and not in the store: a holder may renew at any node.
@@ -22,6 +23,7 @@ mod keep;
 pub mod secret;
 mod take;
 mod usher;
+mod void;
 mod watched;
 
 use std::collections::HashMap;
@@ -138,6 +140,7 @@ impl LeaseDesk {
         tokio::spawn(end::close_silent(desk.clone()));
         tokio::spawn(forgotten::watch(desk.clone()));
         tokio::spawn(usher::listen(desk.clone()));
+        tokio::spawn(void::forget(desk.clone()));
         desk
     }
 

@@ -116,9 +116,8 @@ pub(super) fn reserved(record: &JobRecord, ask: &Acquire, at: StoreTime) -> Opti
 /// The next token: above the newest one that the store knows and the newest one that the asker saw. On the scale of the clock, so
 /// that it grows although both may have forgotten. `None`: it would be above [`Token::LARGEST`].
 fn mint(newest: Token, seen: Token, at: StoreTime) -> Option<Token> {
-    let clock = u64::try_from(at.0).unwrap_or(0).saturating_mul(1_024);
     let above = |token: Token| token.0.saturating_add(1);
-    let token = Token(clock.max(above(newest)).max(above(seen)));
+    let token = Token(Token::at(at).0.max(above(newest)).max(above(seen)));
     (token <= Token::LARGEST).then_some(token)
 }
 

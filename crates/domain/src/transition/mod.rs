@@ -14,6 +14,7 @@
 //! | `run` | starts, stops, ends |
 //! | `history` | entries of runs: closed, folded, forgotten |
 //! | `output` | lines and progress |
+//! | `forget` | which records go, and when |
 //! | `tick` | ticks: granted, settled, asked for (the law is in `domain/tick`) |
 //!
 //! **Time.** [`Now`] is the instant of the commit by the store's clock. Whether a lease lasts comes in as the time that is left
@@ -21,6 +22,7 @@
 //! leaves changed ends its `expires_in` after the commit.
 
 pub mod drill;
+pub mod forget;
 pub mod handover;
 pub mod history;
 pub mod lease;

@@ -2,16 +2,18 @@
 
 use std::time::Duration;
 
+use super::forget::{KEPT, may_be_forgotten};
 use super::history::Past;
 use super::lease::{self, Tenure};
-use super::{Job, Now, Write, output, run};
+use super::{Job, Now, Write, handover, output, participation, run};
 use crate::event::EventKind;
 use crate::grant::{Acquire, Acquired, Condition, Released, Renewal, Renewed};
-use crate::job::{Exit, LeaseRecord, RunEnd};
+use crate::job::{Exit, LeaseRecord, Next, NextWhat, RunEnd};
 use crate::journal::{Ended, NewLine, Output, Started, Stream, Then};
 use crate::lease::{Stale, Token};
 use crate::log::LogBounds;
-use crate::name::{JobName, Owner, RunId};
+use crate::name::{JobName, Owner, RunId, UserName};
+use crate::tick::Clock;
 use crate::time::{Began, Boot, StoreTime};
 
 const TTL: Duration = Duration::from_secs(5);
@@ -335,4 +337,82 @@ fn a_start_reported_after_the_lease_was_given_back_revives_nothing() {
     let said = run::started(&mut job, &Past::default(), &late, NOW);
     assert_eq!(said, Ok((NOW.at, Vec::new())));
     assert_eq!(job, before);
+}
+
+/// A name that was taken and given back, as it is a second later.
+fn used_once() -> Job {
+    let mut job = Job::untouched(name());
+    granted(&mut job, &ask("a"));
+    lease::release(&mut job, &Owner("a".to_owned()), NOW);
+    job
+}
+
+const LATER: StoreTime = StoreTime(1_001_000);
+
+#[test]
+fn a_record_that_only_counts_may_be_forgotten_and_one_that_is_held_may_not() {
+    let mut job = Job::untouched(name());
+    granted(&mut job, &ask("a"));
+    assert!(!may_be_forgotten(&job, 0, LATER), "it is held");
+    assert!(may_be_forgotten(&used_once(), 0, LATER));
+    lapse(&mut job);
+    assert!(!may_be_forgotten(&job, 0, LATER), "its owner may assert it again");
+}
+
+#[test]
+fn a_record_that_says_anything_is_not_forgotten() {
+    type Says = (&'static str, fn(&mut Job));
+    fn li() -> UserName {
+        "li".parse().expect("a name")
+    }
+    let says: [Says; 11] = [
+        ("a participation", |job| drop(participation::switch(job, &li(), true, None, NOW))),
+        ("a participation that is over", |job| {
+            participation::switch(job, &li(), true, None, NOW);
+            participation::switch(job, &li(), false, None, NOW);
+        }),
+        ("a hold", |job| drop(participation::hold(job, &li(), "stock-taking", NOW))),
+        ("a move", |job| drop(handover::request(job, None, &li(), TTL, NOW))),
+        ("a run that ended", |job| {
+            let end = Ended { token: job.record.token, ..ended("a", FAR) };
+            run::ended(job, &Past::default(), &end, NOW).expect("the newest token");
+        }),
+        ("a next run", |job| {
+            job.record.next = Some(Next { what: NextWhat::Retry, at: LATER });
+        }),
+        ("crashes", |job| job.record.crashes = 1),
+        ("that it was given up", |job| job.record.given_up = true),
+        ("a line", |job| job.record.log_seq = 1),
+        ("a lease that nobody has claimed since it ran out", |job| {
+            granted(job, &ask("b"));
+            lapse(job);
+        }),
+        ("a clock of ticks", |job| {
+            job.record.clock = Some(Box::new(Clock::begin("daily", &job.record.clone(), LATER)))
+        }),
+    ];
+    for (what, say) in says {
+        let mut job = used_once();
+        say(&mut job);
+        assert!(!may_be_forgotten(&job, 0, LATER), "{what}");
+    }
+    assert!(!may_be_forgotten(&used_once(), 1, LATER), "a history");
+}
+
+#[test]
+fn the_next_token_of_a_name_that_was_forgotten_is_greater_than_the_last_one_of_any() {
+    let used = used_once();
+    let mut again = Job::untouched(name());
+    let now = Now { at: LATER + KEPT, ..NOW };
+    let (acquired, _) = lease::acquire(&mut again, &Past::default(), &ask("b"), TTL - TTL, now);
+    let Acquired::Granted { token, .. } = acquired else { panic!("{acquired:?}") };
+    assert!(token > used.record.token);
+    // One that a clock made which was far ahead stays.
+    let day = Duration::from_secs(24 * 60 * 60);
+    for (ahead, goes) in [(day, true), (day + Duration::from_millis(1), false), (KEPT, false)] {
+        let mut used = used.clone();
+        used.record.token = Token::at(LATER + ahead);
+        assert_eq!(may_be_forgotten(&used, 0, LATER), goes, "{ahead:?}");
+        assert!(!goes || token > used.record.token, "{ahead:?}");
+    }
 }

@@ -127,6 +127,12 @@ impl Engine for SqlStore {
         Ok(all)
     }
 
+    async fn forget(&self, job: &JobName, head: &str) -> Result<bool> {
+        let (packet, said) = job::forgetting(self.shared.server.dialect(), job, head);
+        let answers = self.shared.server.send(Way::Rest, &packet, Repeat::Harmless).await?;
+        Ok(outcome(&answers, said)?.0)
+    }
+
     async fn history(&self, job: &JobName, before: Option<&RunId>, limit: usize) -> Result<Page> {
         let mut packet = Packet::look(self.shared.server.dialect());
         packet.add("SELECT {clock}", Vec::new());

@@ -155,9 +155,19 @@ impl Follower {
         Ok(())
     }
 
+    /// A name that was forgotten begins anew, with a first version that is news. And names that come and go must not fill the memory.
+    fn forget_what_is_gone(&mut self, heads: &[(String, String)]) {
+        let new = heads.iter().filter(|(name, _)| !self.jobs.contains_key(name)).count();
+        if self.jobs.len() + new > heads.len() {
+            let there: HashSet<&str> = heads.iter().map(|(name, _)| name.as_str()).collect();
+            self.jobs.retain(|name, _| there.contains(name.as_str()));
+        }
+    }
+
     /// Finds what no hint told.
     pub(crate) async fn sweep(&mut self, outlet: &mut Outlet) -> Result<()> {
         let (heads, told) = self.store.heads().await?;
+        self.forget_what_is_gone(&heads);
         let mut missed = Vec::new();
         let mut suspects = HashMap::new();
         for (name, head) in heads {

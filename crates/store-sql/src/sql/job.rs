@@ -8,6 +8,7 @@ use super::plan;
 use super::row::int;
 use super::session::{Dialect, Row, Statement, Value};
 use super::trust;
+use soloist_domain::name::JobName;
 use soloist_store::Result;
 use soloist_store::core::FOLDED;
 use soloist_store::engine::{Beside, Change, Keep, LeaseWrite, Stored, StoredLease};
@@ -132,6 +133,18 @@ pub(super) fn at_once(
     Some(Packet::at_once(dialect, "jobs", &set, &holds.join(" AND "), values))
 }
 
+/// Removes a row whose record says nothing any more, if its head is this one and no lease lasts in it. Which statement says whether it did.
+pub(super) fn forgetting(dialect: Dialect, job: &JobName, head: &str) -> (Packet, usize) {
+    let mut packet = Packet::change(dialect);
+    let job: Value = job.as_str().into();
+    packet.add("SELECT 1 FROM jobs WHERE job = ? FOR UPDATE", vec![job.clone()]);
+    let same = "EXISTS (SELECT 1 FROM jobs WHERE job = ? AND head = ? AND (lease IS NULL OR ends <= {at}))";
+    packet.at_this_instant_if(vec![(same.to_owned(), vec![job.clone(), head.into()])]);
+    packet.add("DELETE FROM jobs WHERE job = ? AND {holds}", vec![job]);
+    let said = packet.ask_outcome();
+    (packet, said)
+}
+
 /// What became of it: the instant in microseconds, if it was done.
 ///
 /// # Errors
@@ -241,7 +254,6 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use soloist_domain::name::JobName;
     use soloist_domain::time::StoreTime;
     use soloist_store::engine::Way;
 
@@ -257,6 +269,7 @@ mod tests {
             calm: false,
             unlisted: None,
             record: Some((8, "{}")),
+            expires: None,
             lease_write: LeaseWrite::For("a".to_owned(), Duration::from_secs(1)),
             beside: Vec::new(),
             tell: &[],

@@ -74,6 +74,23 @@ impl Engine for SqliteStore {
         self.write(move |step| keep(step, &leases)).await
     }
 
+    async fn forget(&self, job: &JobName, head: &str) -> Result<bool> {
+        let (job, head) = (job.clone(), head.to_owned());
+        self.write(move |step| {
+            if lease(step, &job, &step.at)?.is_some() {
+                return Ok(false);
+            }
+            let gone = step
+                .prepare_cached("DELETE FROM records WHERE job = ? AND head = ?")?
+                .execute([job.as_str(), &head])?;
+            if gone > 0 {
+                step.prepare_cached("DELETE FROM leases WHERE job = ?")?.execute([job.as_str()])?;
+            }
+            Ok(gone > 0)
+        })
+        .await
+    }
+
     async fn history(&self, job: &JobName, before: Option<&RunId>, limit: usize) -> Result<Page> {
         let (job, before, limit) = (job.clone(), before.cloned(), int(limit as u64));
         self.read(move |db, at| {
@@ -416,6 +433,7 @@ mod tests {
                 calm: false,
                 unlisted: None,
                 record: Some((7, "{}")),
+                expires: None,
                 lease_write: LeaseWrite::For("{}".to_owned(), Duration::from_secs(9)),
                 beside: vec![Beside::Append { number: 1, text: "{}".to_owned() }],
                 tell: &[],

@@ -1,10 +1,11 @@
 //! What must be so before anything is copied, and still be so at the end. Each refusal says what to do.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{CopyError, Trouble};
 use crate::Store;
-use crate::core::carry;
+use crate::core::carry::{self, Standing};
 use crate::dispatch::{Dispatch as _, Sources as _, TaskFilter};
 use crate::jobs::Jobs as _;
 use crate::journal::{AuditFilter, Journal as _};
@@ -187,14 +188,29 @@ async fn turns(source: &Store, only_looks: bool) -> Outcome {
 }
 
 /// What changes whenever anybody uses a store.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) struct State {
-    jobs: Vec<(JobName, String)>,
+    jobs: BTreeMap<JobName, Standing>,
     /// The newest entry.
     audit: Option<u64>,
     /// Its token, and its tasks in each state.
     sources: Vec<(SourceName, Token, [u64; 4])>,
     rotations: Vec<(RotationName, Token)>,
+}
+
+impl State {
+    /// Whether nobody used the store since. A record that said nothing any more may have been forgotten.
+    pub(super) fn is_still(&self, now: &Self) -> bool {
+        let kept = |name: &JobName| now.jobs.contains_key(name);
+        let gone = |(name, was): &(&JobName, &Standing)| !was.void && !kept(name);
+        let same = |(name, is): (&JobName, &Standing)| {
+            self.jobs.get(name).is_some_and(|was| was.head == is.head)
+        };
+        !self.jobs.iter().any(|one| gone(&one))
+            && now.jobs.iter().all(same)
+            && (&self.audit, &self.sources, &self.rotations)
+                == (&now.audit, &now.sources, &now.rotations)
+    }
 }
 
 pub(super) async fn state(source: &Store) -> crate::Result<State> {
@@ -215,9 +231,39 @@ pub(super) async fn state(source: &Store) -> crate::Result<State> {
     sources.sort();
     let rotations = source.rotations(None, 0).await?;
     Ok(State {
-        jobs: jobs.into_iter().zip(stands).map(|(job, one)| (job, one.head)).collect(),
+        jobs: jobs.into_iter().zip(stands).filter(|(_, one)| !one.head.is_empty()).collect(),
         audit: audit.first().map(|newest| newest.id),
         sources,
         rotations: rotations.into_iter().map(|one| (one.name, one.ring.token)).collect(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of jobs with these heads; with `true` it says nothing any more.
+    fn state(jobs: &[(&str, &str, bool)]) -> State {
+        let standing = |(name, head, void): &(&str, &str, bool)| {
+            let (head, doubted) = ((*head).to_owned(), Duration::ZERO);
+            (name.parse().unwrap(), Standing { head, held: false, void: *void, doubted })
+        };
+        let jobs = jobs.iter().map(standing).collect();
+        State { jobs, audit: None, sources: Vec::new(), rotations: Vec::new() }
+    }
+
+    #[test]
+    fn what_was_forgotten_meanwhile_is_no_change_and_what_was_used_is() {
+        let before = state(&[("outbound", "7 1", false), ("order-1", "2 1", true)]);
+        assert!(before.is_still(&before));
+        assert!(before.is_still(&state(&[("outbound", "7 1", false)])), "it said nothing");
+        for after in [
+            vec![("outbound", "8 2", false), ("order-1", "2 1", true)],
+            vec![("order-1", "2 1", true)],
+            vec![("outbound", "7 1", false), ("order-1", "4 2", true)],
+            vec![("outbound", "7 1", false), ("order-2", "2 2", true)],
+        ] {
+            assert!(!before.is_still(&state(&after)), "{after:?}");
+        }
+    }
 }

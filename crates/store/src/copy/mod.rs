@@ -136,7 +136,7 @@ async fn copied(
     let tally = work::copy(&source, Some(&mut mark), how.progress).await?;
     // The state first: what is held from now on began after it.
     check::idle(&source, false).await.map_err(|why| why.of(CopyError::Source))?;
-    if check::state(&source).await.map_err(CopyError::Source)? != before {
+    if !before.is_still(&check::state(&source).await.map_err(CopyError::Source)?) {
         return Err(CopyError::Refused(
             "the source was changed while it was copied: stop whatever uses it, and copy again"
                 .to_owned(),

@@ -84,6 +84,10 @@ impl Work<'_> {
     async fn jobs(&mut self) -> Outcome<()> {
         for name in self.source.dispatch.every_job().await.map_err(from)? {
             let job = carry::read_job(&*self.source.backend, &name).await.map_err(from)?;
+            // It said nothing any more, and was forgotten since.
+            if !job.is_there() {
+                continue;
+            }
             if let Some(target) = self.target() {
                 carry::write_job(&*target.backend, &job).await.map_err(to)?;
             }

@@ -15,6 +15,7 @@ use crate::records::{Changed, Entry, Found, Look, Plan, Records, Write};
 use crate::{Result, StoreError};
 use soloist_domain::name::{JobName, RunId};
 use soloist_domain::time::{Stamp, StoreTime};
+use soloist_domain::transition::forget::{KEPT, may_be_forgotten};
 
 pub use super::accounts::USERS;
 pub use super::credentials::TOKENS;
@@ -51,11 +52,18 @@ pub struct JobTexts {
     pub head: String,
     version: u64,
     body: String,
+    /// It says nothing any more, and goes after so long.
+    expires: Option<Duration>,
     /// History and output, in the order in which they are written.
     beside: Vec<Beside>,
 }
 
 impl JobTexts {
+    /// It was there when it was read.
+    pub fn is_there(&self) -> bool {
+        !self.head.is_empty()
+    }
+
     /// How many runs, and how many lines of output.
     pub fn counts(&self) -> (usize, usize) {
         let runs = self.beside.iter().filter(|one| matches!(one, Beside::Index { .. })).count();
@@ -70,6 +78,8 @@ pub struct Standing {
     pub head: String,
     /// Its lease lasts.
     pub held: bool,
+    /// It says nothing any more, and may be gone at the next look.
+    pub void: bool,
     /// So long the store may have forgotten a lease of it that lasts.
     pub doubted: Duration,
 }
@@ -83,8 +93,11 @@ pub async fn standing(engine: &dyn Engine, jobs: &[JobName]) -> Result<Vec<Stand
     for some in jobs.chunks(AT_ONCE) {
         let reading = engine.read(some, Way::Rest).await?;
         let doubted = reading.quarantine;
-        let stands = |one: Stored| Standing { head: one.head, held: one.lease.is_some(), doubted };
-        all.extend(reading.records.into_iter().map(stands));
+        for (name, stored) in some.iter().zip(reading.records) {
+            let case = Case::read(name, stored)?;
+            let (held, void) = (case.lease.is_some(), case.job.record.is_void());
+            all.push(Standing { head: case.head, held, void, doubted });
+        }
     }
     Ok(all)
 }
@@ -126,8 +139,11 @@ pub async fn read_job(engine: &dyn Engine, name: &JobName) -> Result<JobTexts> {
             break;
         }
     }
-    let version = version(&stored.head).unwrap_or_default();
-    Ok(JobTexts { name: name.clone(), head: stored.head, version, body: stored.body, beside })
+    let Stored { head, body, .. } = stored;
+    let version = version(&head).unwrap_or_default();
+    let void = may_be_forgotten(&case.job, case.history.ended, reading.at);
+    let expires = void.then_some(KEPT);
+    Ok(JobTexts { name: name.clone(), head, version, body, expires, beside })
 }
 
 /// Writes a job that is not there.
@@ -154,6 +170,7 @@ pub async fn write_job(engine: &dyn Engine, job: &JobTexts) -> Result<()> {
             calm: false,
             unlisted: None,
             record,
+            expires: job.expires,
             lease_write: LeaseWrite::None,
             beside: portion.unwrap_or_default().to_vec(),
             tell: &[],

@@ -15,6 +15,7 @@ pub mod audit;
 mod calls;
 pub mod carry;
 mod credentials;
+mod forget_void;
 mod hidden;
 mod known;
 mod line;
@@ -33,6 +34,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use self::calls::{reach, settled};
+pub use self::forget_void::forget_void;
 pub use self::known::Known;
 pub use self::record::version;
 use self::record::{Case, Summary, body, lease_text, text};
@@ -48,6 +50,7 @@ use soloist_domain::job::JobRecord;
 use soloist_domain::lease::{Stale, Token};
 use soloist_domain::name::{JobName, RunId};
 use soloist_domain::time::StoreTime;
+use soloist_domain::transition::forget;
 use soloist_domain::transition::history::Past;
 use soloist_domain::transition::{Job, Now, Write};
 use soloist_process::sabotage::{Bug, planted};
@@ -164,7 +167,7 @@ async fn carry_out(
             Err(stale) if fresh => return Err(stale.into()),
             Err(_) => continue,
         };
-        let plan = Plan::of(&case, &shown, job, writes, &past)?;
+        let plan = Plan::of(&case, &shown, job, writes, &past, now.at)?;
         let Some(plan) = plan else {
             if fresh {
                 return Ok(Some(None));
@@ -183,6 +186,7 @@ async fn carry_out(
             calm: kind.grant.is_some() && shown.record.lease.is_none(),
             unlisted: kind.unlisted,
             record: plan.body.as_deref().map(|body| (plan.job.record.version, body)),
+            expires: plan.expires,
             lease_write: plan.lease.clone(),
             beside: plan.beside.clone(),
             tell: &plan.tell,
@@ -300,6 +304,8 @@ struct Plan {
     history: Summary,
     /// As it shall be; `None`: it stays.
     body: Option<String>,
+    /// So long after the commit the store may forget it.
+    expires: Option<Duration>,
     lease: LeaseWrite,
     lease_text: Option<String>,
     beside: Vec<Beside>,
@@ -315,6 +321,7 @@ impl Plan {
         job: Job,
         writes: Vec<Write>,
         seen: &Seen,
+        at: StoreTime,
     ) -> Result<Option<Self>> {
         let (before, after) = (shown.record.lease.as_ref(), job.record.lease.as_ref());
         let mut history = case.history.clone();
@@ -368,7 +375,18 @@ impl Plan {
         }
         let body = Some(body(&job, &history)?)
             .filter(|body| *body != case.body || version(&case.head) != Some(job.record.version));
-        Ok(Some(Self { job, history, body, lease, lease_text, beside, notes, tell: events }))
+        let expires = forget::may_be_forgotten(&job, history.ended, at).then_some(forget::KEPT);
+        Ok(Some(Self {
+            job,
+            history,
+            body,
+            expires,
+            lease,
+            lease_text,
+            beside,
+            notes,
+            tell: events,
+        }))
     }
 
     /// The job after the commit under `head`.

@@ -196,9 +196,14 @@ impl Case {
 
     /// When it was written, by the store's clock.
     pub fn written(&self) -> Option<StoreTime> {
-        let micros: i64 = self.head.split_once(' ')?.1.parse().ok()?;
-        Some(StoreTime(micros.div_euclid(1_000)))
+        written(&self.head)
     }
+}
+
+/// When the record under that head was written, by the store's clock.
+pub(super) fn written(head: &str) -> Option<StoreTime> {
+    let micros: i64 = head.split_once(' ')?.1.parse().ok()?;
+    Some(StoreTime(micros.div_euclid(1_000)))
 }
 
 /// The version in the head of a record.

@@ -19,10 +19,10 @@ use crate::nodes::{NodeRecord, Nodes};
 use crate::{Result, Store};
 use soloist_domain::definition::Definitions;
 use soloist_domain::event::{EventKind, JobEvent};
-use soloist_domain::job::{State, Viewpoint, state};
+use soloist_domain::job::{JobRecord, State, Viewpoint, state};
 use soloist_domain::name::{JobName, NodeName};
 use soloist_domain::tick;
-use soloist_domain::time::Boot;
+use soloist_domain::time::{Boot, StoreTime};
 use soloist_process::clock;
 
 /// How often leases that are in use are observed (at most; shorter leases are observed more often).
@@ -31,6 +31,12 @@ const OBSERVE_HELD: Duration = Duration::from_millis(500);
 const COMPARE_ALL: Duration = Duration::from_millis(1_500);
 /// How long to wait before trying the store again.
 const TRY_AGAIN: Duration = Duration::from_millis(100);
+
+/// Whether the record that is `known` said nothing any more and was forgotten before this one was read, which is a later one although its
+/// version is lower.
+fn is_forgotten(known: &Seen, record: &JobRecord, at: StoreTime) -> bool {
+    known.record.version > record.version && known.record.is_void() && at > known.at
+}
 
 /// The one task that reads the store for a feed.
 pub(super) struct Follower {
@@ -289,11 +295,16 @@ impl Follower {
             let same_epoch = pictures.epoch == epoch;
             pictures.epoch = epoch;
             pictures.clock = Some((at, asked));
-            for record in jobs {
+            for mut record in jobs {
                 let name = record.name.clone();
-                let known = pictures.jobs.get(&name);
-                let older = known.is_some_and(|k| same_epoch && k.record.version > record.version);
-                if !older {
+                let known = pictures.jobs.get(&name).filter(|_| same_epoch);
+                let forgotten = known.is_some_and(|known| is_forgotten(known, &record, at));
+                if let Some(known) = known.filter(|_| forgotten) {
+                    // A token that was seen is no secret: the next one is greater, and nobody calls that a store that forgot.
+                    record.token = record.token.max(known.record.token);
+                }
+                let older = known.is_some_and(|known| known.record.version > record.version);
+                if !older || forgotten {
                     let record = Arc::new(record);
                     let confirmed = asked;
                     let (progressed, ended_here) = (None, None);
