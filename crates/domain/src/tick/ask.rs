@@ -74,7 +74,10 @@ pub(crate) fn ask(
         if clock.asked.iter().any(|one| one.tick.name == name) {
             return Err(Refused::Waits(name));
         }
-        let pending = clock.pending.iter().any(|one| one.tick.name == name);
+        let starts = asked.tick.starts;
+        let pending = clock.pending.iter().any(|one| {
+            one.tick.name == name || one.older.iter().any(|older| older.is_of(&name, starts))
+        });
         if pending || asked.tick.starts > clock.accounted.max(now) {
             return Err(Refused::Undecided(name));
         }

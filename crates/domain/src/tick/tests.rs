@@ -479,6 +479,19 @@ fn a_tick_by_name_gets_its_next_attempt_and_leaves_the_gap_in_which_it_lay() {
 }
 
 #[test]
+fn a_tick_for_which_a_newer_one_may_still_run_is_not_decided() {
+    let window = |rules: &mut Rules| rules.missed_window = Some(Duration::from_secs(3_600));
+    let mut world = World::new(MINUTE, rules(window));
+    world.go(3.5);
+    world.settle();
+    assert!(matches!(ask(&mut world, "settle@60000"), Err(Refused::Undecided(_))));
+    world.acquire().expect("the newest");
+    world.end(RunEnd::Exited, Then::Nothing);
+    assert_eq!(world.told(), ["1x2 covered", "3 done"]);
+    ask(&mut world, "settle@60000").expect("covered");
+}
+
+#[test]
 fn a_new_expression_counts_from_when_it_is_first_seen() {
     let mut world = World::new(MINUTE, rules(|rules| rules.missed_window = Some(Duration::MAX)));
     world.go(1.1);
