@@ -150,14 +150,9 @@ async fn a_day_shows_what_is_due_and_what_its_reader_may_see() {
     let server = server().await;
     let vera = server.token("vera", Role::Viewer).await;
     let page = server.page("/schedule", &vera, "en").await;
-    for said in [
-        "Settlement",
-        " 02:30 +08:00",
-        "every 5 s",
-        "more than 500 times",
-        "· its ticks pass: Off",
-        "1 run<",
-    ] {
+    for said in
+        ["Settlement", " 02:30 +08:00", "every 5 s", "more than 500 times", "· its ticks pass: Off", "1 run<"]
+    {
         assert!(page.contains(said), "{said}: {page}");
     }
     assert!(!page.contains("vault") && !page.contains("endless"), "{page}");
