@@ -148,13 +148,11 @@ impl Books<'_> {
     fn decide(&mut self, pending: Pending, outcome: Outcome, why: Why) {
         let Pending { tick, older, why: known, .. } = pending;
         // What was in the way at its start says more than that nobody came.
-        let why = if why == Why::NoNode { known.unwrap_or(why) } else { why };
+        let missed = why == Why::NoNode;
+        let why = known.filter(|_| missed).unwrap_or(why);
         for older in older {
-            let why = if matches!(older.why, Some(Why::Held { .. })) {
-                older.why.clone()
-            } else {
-                Some(why.clone())
-            };
+            let held = older.why.clone().filter(|why| missed && matches!(why, Why::Held { .. }));
+            let why = held.or_else(|| Some(why.clone()));
             self.tell(Entry { outcome, why, ..older });
         }
         self.tell(Entry::of(tick, outcome, Some(why)));

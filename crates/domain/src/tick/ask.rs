@@ -181,8 +181,7 @@ impl Books<'_> {
         // Others that are to be run by name lie in it as well.
         for asked in &mut self.clock.asked {
             if asked.known.as_deref() == Some(&whole) {
-                let is_of =
-                    |part: &&Entry| part.is_of(&asked.tick.name, asked.tick.starts);
+                let is_of = |part: &&Entry| part.is_of(&asked.tick.name, asked.tick.starts);
                 asked.known = parts.iter().find(is_of).cloned().map(Box::new);
             }
         }

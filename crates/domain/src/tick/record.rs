@@ -587,9 +587,10 @@ impl Clock {
         let open = self.open()?;
         let Phase::Again { since, .. } = open.phase else { return None };
         let now = self.shifts.iter().rposition(|shift| shift.at <= since).unwrap_or(0);
-        self.shifts.iter().skip(now).find_map(|shift| {
-            Some((shift.at.max(since), shift.to.stops(open.is_by_clock())?))
-        })
+        self.shifts
+            .iter()
+            .skip(now)
+            .find_map(|shift| Some((shift.at.max(since), shift.to.stops(open.is_by_clock())?)))
     }
 
     /// Whether the job is wanted although nobody has it on: a person asked for a run. `None`: that is no question.

@@ -73,7 +73,7 @@ fn off_decides_before_a_hold() {
     assert_eq!(by_hand.why.as_ref().unwrap().to_string(), "held by ops: stocktaking");
 }
 
-/// Twelve ticks that crashed, or whose runs ended well in turn: none of their entries joins another.
+/// Twelve runs that end well, one after the other: more entries than stand in the record.
 fn twelve(world: &mut World) {
     for _ in 0..12 {
         world.now = (world.now / MINUTE + 1) * MINUTE;
@@ -91,7 +91,7 @@ fn entries_of(world: &World, nth: i64) -> Vec<(Outcome, u32)> {
 
 #[test]
 fn a_tick_by_name_that_waited_long_has_one_entry() {
-    // It waits: switched off between, so that the ticks of the clock come first only by their age.
+    // It is open, or waits behind a run by hand.
     for open in [false, true] {
         let mut world = World::new(MINUTE, rules(|rules| rules.overlap = Overlap::Queue));
         world.go(1.0);
