@@ -57,23 +57,22 @@ fn main() {
     println!("| due -> script started, ms | p50 | p99 | last |\n| --- | --- | --- | --- |");
     let (jobs, crowds) = (count("--jobs", 1_000), count("--crowds", 3));
     for store in ["Redis", "SQLite"] {
-        let redis = (store == "Redis").then(|| RedisServer::start(&[]));
-        let url = redis.as_ref().map_or_else(|| "sqlite:soloist.db".to_owned(), RedisServer::url);
-        runtime.block_on(each_second(store, &url, count("--ticks", 100)));
-        runtime.block_on(crowd(store, &url, jobs, crowds));
+        runtime.block_on(each_second(store, count("--ticks", 100)));
+        runtime.block_on(crowd(store, jobs, crowds));
     }
     cron(count("--cron", 5));
     let seconds = count("--rest", 30);
-    for (store, scheduled) in
-        [("Redis", false), ("Redis", true), ("SQLite", false), ("SQLite", true)]
-    {
-        if seconds > 0 {
-            let redis = (store == "Redis").then(|| RedisServer::start(&[]));
-            let url =
-                redis.as_ref().map_or_else(|| "sqlite:soloist.db".to_owned(), RedisServer::url);
-            runtime.block_on(rest(store, &url, jobs, scheduled, seconds));
+    for store in ["Redis", "SQLite"].into_iter().filter(|_| seconds > 0) {
+        for scheduled in [false, true] {
+            runtime.block_on(rest(store, jobs, scheduled, seconds));
         }
     }
+}
+
+/// The address of an empty store, and its server.
+fn empty(store: &str) -> (String, Option<RedisServer>) {
+    let redis = (store == "Redis").then(|| RedisServer::start(&[]));
+    (redis.as_ref().map_or_else(|| "sqlite:soloist.db".to_owned(), RedisServer::url), redis)
 }
 
 /// Writes when the tick was due and how many microseconds ago that is; under cron the minute that began last.
@@ -143,12 +142,13 @@ async fn switch_on(ground: &Ground, node: &Node, names: &[String]) {
 }
 
 /// One job, due each second.
-async fn each_second(store: &str, url: &str, ticks: usize) {
+async fn each_second(store: &str, ticks: usize) {
     if ticks == 0 {
         return;
     }
+    let (url, _server) = empty(store);
     let starts = Starts::new();
-    let ground = Ground::new(url, &starts.job("tick", "every = \"1s\""));
+    let ground = Ground::new(&url, &starts.job("tick", "every = \"1s\""));
     let (a, _b) = (ground.start("node-a"), ground.start("node-b"));
     switch_on(&ground, &a, &["tick".to_owned()]).await;
     // The first ones meet a node that has just started.
@@ -162,14 +162,15 @@ async fn each_second(store: &str, url: &str, ticks: usize) {
 }
 
 /// Many jobs that are due in the same second.
-async fn crowd(store: &str, url: &str, jobs: usize, crowds: usize) {
+async fn crowd(store: &str, jobs: usize, crowds: usize) {
     if crowds == 0 {
         return;
     }
+    let (url, _server) = empty(store);
     let starts = Starts::new();
     let names: Vec<String> = (0..jobs).map(|nth| format!("crowd-{nth}")).collect();
     let text: String = names.iter().map(|name| starts.job(name, "every = \"30s\"")).collect();
-    let ground = Ground::new(url, &text);
+    let ground = Ground::new(&url, &text);
     let (a, _b) = (ground.start("node-a"), ground.start("node-b"));
     switch_on(&ground, &a, &names).await;
     let on = Timestamp::now().as_microsecond();
@@ -233,14 +234,15 @@ fn cron(minutes: usize) {
 }
 
 /// What a node costs whose jobs wait for their ticks, or that nobody wants.
-async fn rest(store: &str, url: &str, jobs: usize, scheduled: bool, seconds: usize) {
+async fn rest(store: &str, jobs: usize, scheduled: bool, seconds: usize) {
+    let (url, _server) = empty(store);
     let mut text = String::new();
     let names: Vec<String> = (0..jobs).map(|nth| format!("rest-{nth}")).collect();
     let keys = if scheduled { "zone = \"Asia/Shanghai\"\nschedule = \"H H * * *\"" } else { "" };
     for name in &names {
         writeln!(text, "[[job]]\nname = {name:?}\ncommand = [\"true\"]\n{keys}").expect("a string");
     }
-    let ground = Ground::new(url, &text);
+    let ground = Ground::new(&url, &text);
     let node = ground.start("node-a");
     if scheduled {
         switch_on(&ground, &node, &names).await;

@@ -151,38 +151,39 @@ async fn run_leased(args: RunArgs, examined: Examination) -> Result<ExitCode, Fa
 
 /// What `--tick` and `--once-per` say.
 fn once(args: &RunArgs) -> Result<Option<RunOnce>, Failure> {
-    let zone = args.zone.as_deref();
-    let tick = match (&args.tick, &args.once_per) {
-        (Some(tick), _) => {
+    let usage = |text: &str| Err(Failure::Usage(text.to_owned()));
+    let RunArgs { tick, once_per, zone, dialect, retry_failed, .. } = args;
+    if once_per.is_none() {
+        let given = [("--zone", zone), ("--dialect", dialect)];
+        if let Some((option, _)) = given.into_iter().find(|(_, value)| value.is_some()) {
+            return Err(Failure::Usage(format!(
+                "{option}: it counts only with --once-per EXPR: add that, or leave {option} out"
+            )));
+        }
+    }
+    let tick = match (tick, once_per, zone) {
+        (Some(tick), ..) => {
             let tick = TickText::new(tick);
             Which::Text(tick.map_err(|error| Failure::Usage(format!("--tick: {error}")))?)
         }
-        (None, Some(expression)) => {
-            let Some(zone) = zone else {
-                return Err(Failure::Usage("--once-per: a cron expression needs a zone: add --zone Asia/Shanghai, or --zone UTC; the zone of the machine is never taken".to_owned()));
-            };
-            let quartz = args.dialect.as_deref() == Some("quartz");
+        (None, Some(expression), Some(zone)) => {
+            let quartz = dialect.as_deref() == Some("quartz");
             let ticks = config::ticks(&args.name, expression, zone, quartz);
             Which::Newest(ticks.map_err(Failure::Usage)?)
         }
-        (None, None) if args.retry_failed => {
-            return Err(Failure::Usage("--retry-failed: it counts only with a tick: add --tick TEXT, or --once-per EXPR --zone ZONE".to_owned()));
+        (None, Some(_), None) => {
+            return usage(
+                "--once-per: a cron expression needs a zone: add --zone Asia/Shanghai, or --zone UTC; the zone of the machine is never taken",
+            );
         }
-        (None, None) => return only_with_an_expression(zone).map(|()| None),
+        (None, None, _) if *retry_failed => {
+            return usage(
+                "--retry-failed: it counts only with a tick: add --tick TEXT, or --once-per EXPR --zone ZONE",
+            );
+        }
+        (None, None, _) => return Ok(None),
     };
-    if args.tick.is_some() {
-        only_with_an_expression(zone)?;
-    }
-    Ok(Some(RunOnce { tick, retry_failed: args.retry_failed }))
-}
-
-fn only_with_an_expression(zone: Option<&str>) -> Result<(), Failure> {
-    match zone {
-        Some(_) => Err(Failure::Usage(
-            "--zone: it counts only with --once-per EXPR: add that, or leave --zone out".to_owned(),
-        )),
-        None => Ok(()),
-    }
+    Ok(Some(RunOnce { tick, retry_failed: *retry_failed }))
 }
 
 /// How long a lease lasts that a node is asked for, unless it is said; as the API has it.

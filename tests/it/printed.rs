@@ -207,6 +207,7 @@ fn what_pages_print_for_a_terminal_works_as_it_stands() {
     assert_eq!(fetched(&reader), 3);
     assert!(run("README.md", 4).contains("orders"));
     assert!(run("README.md", 5).contains("backup --full"));
+    assert!(run("README.md", 6).contains("backup --full"), "once a day");
     assert!(run("docs/http.md", 0).contains("\"name\":\"outbound\""));
     run("docs/http.md", 1);
     assert!(run("docs/dispatch.md", 0).contains("shop"));

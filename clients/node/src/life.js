@@ -41,7 +41,7 @@ let listen;
 export async function begin(nodes, lease) {
   expect(lease);
   const where = process.env[NAMED] ?? (existsSync(USUAL) ? USUAL : "");
-  if (!where) return note(undefined, `not watched: there is no ${USUAL}, and ${NAMED} names none`, true);
+  if (!where) return note(undefined, `not watched, because there is no ${USUAL} and ${NAMED} names none: if this process dies, its leases run out by themselves`, true);
   leases.set(lease._name, lease);
   say(lease);
   if (!socket) open(where, nodes);

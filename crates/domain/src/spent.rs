@@ -216,6 +216,8 @@ pub(crate) fn ended(record: &mut JobRecord, ended: &Ended, at: StoreTime) {
     let how = match ended.end {
         _ if ended.then == Then::Unused => How::Unused,
         RunEnd::Exited => How::Done,
+        // Its command had come to its end; who held it could not say so.
+        RunEnd::Lost if ended.exit.is_success() => How::Done,
         RunEnd::Crashed | RunEnd::Stopped | RunEnd::TimedOut => How::Failed,
         RunEnd::Lost | RunEnd::Died | RunEnd::Fenced => How::Lost,
     };

@@ -159,9 +159,10 @@ impl Lost {
             }
             Held::Run => {
                 let path = format!("/api/v1/leases/{}/release", part(self.job.as_str()));
+                let well = self.exit.is_success();
                 Call::post(path).with(&json!({
-                    "secret": self.owner, "end": "failed", "code": self.exit.code,
-                    "error": "its holder died",
+                    "secret": self.owner, "end": if well { "done" } else { "failed" },
+                    "code": self.exit.code, "error": (!well).then_some("its holder died"),
                 }))
             }
         };

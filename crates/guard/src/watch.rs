@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::SigSet;
+use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
@@ -16,7 +16,7 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 use super::begin::{Begun, begin};
 use super::init::Init;
 use super::kernel;
-use super::message::{Cause, FromGuard, LARGEST, LARGEST_ORDER, Plan, Start, ToGuard};
+use super::message::{Cause, FromGuard, LARGEST, LARGEST_ORDER, Plan, Start, ToGuard, Work};
 use super::release::{Agent, Lost};
 use super::shield;
 use super::socket::{Heard, receive, say};
@@ -99,6 +99,10 @@ pub(super) fn guard(
     let processes_killed = watch.tree.killed_besides_the_first();
     let cause = watch.cause.unwrap_or(Cause::Itself);
     let last = FromGuard::Gone { exit, processes_killed, cause };
+    // Of a run that is lost, exit code 0 says that it came to its own end. One that was asked to stop may say so, too.
+    let cut_short = exit.is_success() && cause != Cause::Itself && matches!(plan.work, Work::Run);
+    let signal = Some(Signal::SIGTERM as i32);
+    let exit = if cut_short { Exit { code: None, signal } } else { exit };
     let end = Lost::of(&plan, exit, processes_killed, watch.deadline);
     hand_over(open, &plan, &last, &end, agent);
     Ok(())

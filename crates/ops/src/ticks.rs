@@ -96,15 +96,10 @@ pub async fn ask_run(
         Some(name) => {
             // A `+` that was not escaped arrives as a blank.
             let name = TickName(name.trim().replace(' ', "+"));
-            scheduled.plan.named(&name).ok_or_else(|| {
-                OpsError::NotFound(
-                    format!(
-                        "{name} is no tick of {}: GET /api/v1/jobs/{}/ticks has their names",
-                        job.name, job.name
-                    )
-                    .into(),
-                )
-            })?
+            match scheduled.plan.named(&name) {
+                Some(tick) => tick,
+                None => listed(store, job, &name).await?,
+            }
         }
     };
     let asked = Asked {
@@ -129,6 +124,22 @@ pub async fn ask_run(
     let store = noting(store, &actor.signature, Act::JobRun, job.name.as_str(), Some(&said));
     let answer = store.ask_run(&job.name, &scheduled.law, &asked).await?;
     answer.map_err(|refused| OpsError::conflict(refused.to_string()))
+}
+
+/// A tick of expressions that are in force no more: it has its entry.
+async fn listed(store: &Store, job: &JobConfig, name: &TickName) -> Result<Tick> {
+    let entries = store.ticks(&job.name).await?;
+    // What lies in a gap of former expressions nobody can tell: only one that stands alone.
+    let own = entries.into_iter().find(|entry| entry.count == 1 && entry.tick.name == *name);
+    own.filter(|_| !name.is_by_hand()).map(|entry| entry.tick).ok_or_else(|| {
+        OpsError::NotFound(
+            format!(
+                "{name} is no tick of {}: GET /api/v1/jobs/{}/ticks has their names",
+                job.name, job.name
+            )
+            .into(),
+        )
+    })
 }
 
 /// Takes back a run that waits.

@@ -245,7 +245,7 @@ struct Request {
 
 /// What came of it.
 enum Said {
-    Lease(Had),
+    Lease(Box<Had>),
     /// The tick is another's, and that was said.
     Spent,
     /// It was not granted in time.
@@ -285,7 +285,8 @@ async fn acquire(
                 let sent = clock::boot();
                 match lease.extend().await {
                     Ok(timing) if timing.trusted_until(sent) > clock::boot() => {
-                        return Ok(Said::Lease(Had { lease, token, run, timing, sent }));
+                        let had = Had { lease, token, run, timing, sent };
+                        return Ok(Said::Lease(Box::new(had)));
                     }
                     Ok(_) => (Duration::ZERO, "it came too late to be trusted".to_owned()),
                     Err(Trouble::NotFound(_)) => {

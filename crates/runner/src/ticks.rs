@@ -62,7 +62,10 @@ async fn look(
         feed.told_of_sight(&job.name, &sight);
     }
     if !seen.doubted_until.since(clock::boot()).is_zero() {
-        // A lease that the store forgot may be living: nothing is lost yet.
+        // A lease that the store forgot may be living: nothing is lost yet. Only that ticks count from now on is written.
+        if seen.record.clock.is_none() && !seen.record.participants.is_empty() {
+            store.settle_ticks(&job.name, &scheduled.law, None).await?;
+        }
         return Ok(());
     }
     let (record, law, now) = (&seen.record, &scheduled.law, seen.store_now(clock::boot()));

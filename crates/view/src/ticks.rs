@@ -7,7 +7,7 @@ use crate::words::{Language, iso};
 use soloist_config::Scheduled;
 use soloist_domain::job::JobRecord;
 use soloist_domain::tick::{
-    Clock, Entry, Note, Open, Outcome, Params, Phase, Standing, Tick, TickName, Why, next_tick,
+    Clock, Entry, Note, Open, Outcome, Params, Phase, Tick, TickName, Why, next_tick,
 };
 use soloist_domain::time::StoreTime;
 
@@ -244,10 +244,9 @@ pub fn all_ticks(
 /// What nobody wants at present: it gets its entry when that ends.
 fn gap(clock: &Clock, scheduled: &Scheduled, now: StoreTime) -> Option<Entry> {
     let shift = clock.shifts.last()?;
-    let Standing::Off(by) = &shift.to else { return None };
+    let why = Some(shift.to.why().filter(|_| shift.to.is_off())?);
     let begins = clock.accounted.max(StoreTime(shift.at.0 - 1));
     let mut tick = scheduled.law.ticks.after(begins).filter(|tick| tick.starts <= now)?;
-    let why = Some(Why::Off { by: by.clone() });
     let mut entry = Entry::of(tick.clone(), Outcome::Unwanted, why);
     while let Some(next) = scheduled.law.ticks.after(tick.starts).filter(|t| t.starts <= now) {
         if entry.count >= MOST_COUNTED {

@@ -1,7 +1,5 @@
 //! `soloist run --tick` and `--once-per`: once for each tick, whoever starts it, however often, and whoever is killed.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use super::*;
 use crate::support::node::Node;
 
@@ -171,6 +169,22 @@ fn a_command_that_failed_or_was_stopped_is_run_again_only_when_that_is_asked_for
     assert!(place.run(&["--tick", "28", "--retry-failed"], RAN).status.success());
 }
 
+/// The store is away when the command ends, and for longer than `soloist run` waits for it.
+#[test]
+fn an_end_that_only_the_guard_could_tell_is_the_commands_own() {
+    let redis = RedisServer::start(&[]);
+    let place = Place::on(&redis.url());
+    let running = place.start(&["--ttl", "20s", "--tick", "27"], WAITS);
+    let _pid = place.number("pid");
+    redis.pause();
+    place.go();
+    let (code, said) = running.end();
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("its guard goes on trying"), "{said}");
+    redis.resume();
+    until_said(&place, "27", "and was done at ");
+}
+
 #[test]
 fn what_was_not_begun_spends_nothing() {
     let place = Place::new();
@@ -222,7 +236,7 @@ fn who_meets_the_lease_waits_five_seconds_whatever_its_patience() {
 
 /// The second of the day, by the clock of this machine, which is that of a store in a file.
 fn second_of_the_day(later: u64) -> [u64; 3] {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
+    let now = jiff::Timestamp::now().as_second().unsigned_abs();
     let second = (now + later) % 86_400;
     [second % 60, second / 60 % 60, second / 3_600]
 }
@@ -288,7 +302,7 @@ fn what_cannot_be_meant_is_refused_with_its_option_and_a_remedy() {
         (vec!["--tick", "a\u{1b}[2J"], ["--tick: ", "U+001B"]),
         (vec!["--tick", "a", "--once-per", "0 0 * * *"], ["--tick", "cannot be used with"]),
         (vec!["--tick", "a", "--zone", "UTC"], ["--zone: ", "--once-per"]),
-        (vec!["--tick", "a", "--dialect", "quartz"], ["--once-per", "required"]),
+        (vec!["--tick", "a", "--dialect", "quartz"], ["--dialect: ", "--once-per"]),
         (vec!["--zone", "UTC"], ["--zone: ", "--once-per"]),
         (vec!["--retry-failed"], ["--retry-failed: ", "add --tick"]),
         (per(&["30 2 * * *"]), ["--once-per: ", "--zone Asia/Shanghai"]),

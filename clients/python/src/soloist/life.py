@@ -48,7 +48,7 @@ class LifeLine:
     def begin(self, nodes: Nodes, lease: Any) -> None:
         """Before the work begins. Waits for the answer, for a second at most."""
         where = os.environ.get(NAMED, USUAL if os.path.exists(USUAL) else "")
-        if not where: return self._note(self, f"not watched: there is no {USUAL}, and {NAMED} names none", True)
+        if not where: return self._note(self, f"not watched, because there is no {USUAL} and {NAMED} names none: if this process dies, its leases run out by themselves", True)
         self._leases[lease._name] = lease
         with self._lock: first, self._nodes = not self._nodes, nodes
         if first:

@@ -39,7 +39,7 @@ pub(crate) fn shifted(record: &mut JobRecord, at: StoreTime) {
 }
 
 pub(super) fn order(schedule: &Schedule) -> Order<'_> {
-    Order { ticks: &*schedule.ticks, leapt: None }
+    Order { ticks: &*schedule.ticks }
 }
 
 /// The hash by which expressions are remembered that are in force no more.
@@ -127,7 +127,21 @@ impl Books<'_> {
 
     pub(super) fn trim(&mut self) {
         let surplus = self.clock.recent.len().saturating_sub(RECENT);
-        self.clock.recent.drain(..surplus);
+        let gone: Vec<Entry> = self.clock.recent.drain(..surplus).collect();
+        // A tick that is run by name, or is to be, keeps the entry that it has already.
+        for entry in gone {
+            let is_of = |tick: &Tick| entry.is_of(&tick.name, tick.starts);
+            for asked in self.clock.asked.iter_mut().filter(|one| is_of(&one.tick)) {
+                asked.known = Some(Box::new(entry.clone()));
+            }
+            if let Some(open) = &mut self.clock.open
+                && !open.is_over()
+                && entry.count == 1
+                && is_of(&open.tick)
+            {
+                open.known = Some(Box::new(entry));
+            }
+        }
     }
 
     /// Ends a tick that waited, and those for which it would have run.
@@ -156,6 +170,7 @@ impl Books<'_> {
             }
         }
         let mut from = self.clock.accounted;
+        let mut leap_from = from;
         for step in 0.. {
             let tick = schedule.ticks.after(self.clock.accounted).filter(|t| t.starts <= now);
             let horizon = tick.as_ref().map_or(now, |tick| tick.starts);
@@ -170,11 +185,11 @@ impl Books<'_> {
             self.expire(schedule, starts);
             if !self.clock.last.as_ref().is_some_and(|last| tick.name.is_not_after(last)) {
                 self.clock.last = Some(tick.name.clone());
-                self.arrive(schedule, tick);
+                self.arrive(schedule, tick, Vec::new());
             }
             self.clock.accounted = starts;
-            if step >= MOST {
-                self.leap(schedule, now);
+            if step >= MOST && self.clock.accounted >= leap_from {
+                leap_from = self.leap(schedule, now);
             }
         }
         self.expire(schedule, now);
@@ -186,66 +201,82 @@ impl Books<'_> {
         self.clock.shifts.drain(..settled.unwrap_or(0));
     }
 
-    /// Passes over what is left of a long gap, up to the next shift or to the last of them.
-    fn leap(&mut self, schedule: &Schedule, now: StoreTime) {
+    /// Lets the ticks of a long gap arrive as one, up to the next instant at which something else may become of them. The newest are left:
+    /// they may be run. Gives that instant.
+    fn leap(&mut self, schedule: &Schedule, now: StoreTime) -> StoreTime {
         let accounted = self.clock.accounted;
-        let shift = self.clock.shifts.iter().find(|shift| shift.at > accounted);
-        let end = shift.map_or(now, |shift| shift.at);
-        let Some(last) = schedule.ticks.until(end).filter(|last| last.starts > accounted) else {
-            return;
+        let end = self.clock.turns(schedule).into_iter().filter(|turn| *turn > accounted).min();
+        let end = end.map_or(now - schedule.rules.grace, |end| end.min(now - schedule.rules.grace));
+        let before = |instant: StoreTime| {
+            schedule.ticks.until(StoreTime(instant.0 - 1)).filter(|tick| tick.starts > accounted)
         };
-        if let Some(order) = &mut self.order {
-            order.leapt = Some((accounted, last.starts));
+        let left = match schedule.rules.missed {
+            Missed::All => schedule.rules.missed_most,
+            Missed::Skip | Missed::Once => 1,
+        };
+        let (Some(first), Some(mut last)) = (schedule.ticks.after(accounted), before(end)) else {
+            return end;
+        };
+        for _ in 0..left {
+            let Some(earlier) = before(last.starts) else { return end };
+            last = earlier;
         }
-        // The last one is looked at as any other.
-        self.clock.accounted = StoreTime(last.starts.0 - 1).max(accounted);
+        let Some(next_to_last) = before(last.starts) else { return end };
+        // They are not counted: for two, if they are more than one.
+        let several = next_to_last.starts > first.starts;
+        let passed = Entry {
+            count: if several { 2 } else { 1 },
+            until: several.then_some(next_to_last),
+            ..Entry::of(first, Outcome::Covered, None)
+        };
+        self.expire(schedule, last.starts);
+        self.clock.accounted = last.starts;
+        self.clock.last = Some(last.name.clone());
+        self.arrive(schedule, last, vec![passed]);
+        end
     }
 
-    /// A tick is due.
-    fn arrive(&mut self, schedule: &Schedule, tick: Tick) {
+    /// A tick is due, and with it those of a long gap before it.
+    fn arrive(&mut self, schedule: &Schedule, tick: Tick, passed: Vec<Entry>) {
         let standing = self.clock.standing(tick.starts).clone();
         let why = standing.why();
-        let pending = |tick: Tick, behind, why| Pending {
-            since: tick.starts,
-            tick,
-            behind,
-            why,
-            older: Vec::new(),
-        };
-        if matches!(standing, Standing::Off(_)) {
-            return self.tell(Entry::of(tick, Outcome::Unwanted, why));
+        let mut pending =
+            Pending { since: tick.starts, tick, behind: false, why: None, older: passed };
+        let tick = pending.tick.clone();
+        if let Some(why) = why.clone().filter(|_| standing.is_off()) {
+            return self.decide(pending, Outcome::Unwanted, why);
         }
         if self.clock.may_have_forgotten(tick.starts) {
             if self.clock.open().is_none_or(|open| open.tick.name != tick.name) {
-                self.tell(Entry::of(tick, Outcome::Missed, Some(Why::Forgot)));
+                self.decide(pending, Outcome::Missed, Why::Forgot);
             }
             return;
         }
         if matches!(standing, Standing::Held(..)) {
-            return self.clock.pending.push(pending(tick, false, why));
+            for entry in &mut pending.older {
+                entry.why.clone_from(&why);
+            }
+            pending.why = why;
+            return self.clock.pending.push(pending);
         }
         let Some(open) = self.clock.open.clone() else {
-            return self.clock.pending.push(pending(tick, false, None));
+            return self.clock.pending.push(pending);
         };
         if let Phase::Again { at, .. } = open.phase
             && at + schedule.rules.grace < tick.starts
         {
             // Nobody takes the open one up: no node can run anything.
-            return self.clock.pending.push(pending(tick, false, None));
+            return self.clock.pending.push(pending);
         }
-        let open_tick = open.tick.name.clone();
+        let why = Why::Open { tick: open.tick.name.clone() };
         let all_left = schedule.rules.missed == Missed::All
             && self.clock.pending.iter().any(|one| one.tick.starts < open.granted);
         match schedule.rules.overlap {
             _ if all_left && self.clock.pending.len() < schedule.rules.missed_most => {}
             // As many wait as may: the record must not grow while a run lasts.
-            _ if all_left => {
-                let why = Some(Why::Open { tick: open_tick });
-                return self.tell(Entry::of(tick, Outcome::Skipped, why));
-            }
+            _ if all_left => return self.decide(pending, Outcome::Skipped, why),
             Overlap::Skip if open.is_by_clock() => {
-                let why = Some(Why::Open { tick: open_tick });
-                return self.tell(Entry::of(tick, Outcome::Skipped, why));
+                return self.decide(pending, Outcome::Skipped, why);
             }
             overlap => {
                 self.only_newest_waits(&tick.name);
@@ -254,7 +285,10 @@ impl Books<'_> {
                 }
             }
         }
-        self.clock.pending.push(pending(tick, true, None));
+        for older in std::mem::take(&mut pending.older) {
+            self.tell(Entry { outcome: Outcome::Skipped, why: Some(why.clone()), ..older });
+        }
+        self.clock.pending.push(Pending { behind: true, ..pending });
     }
 
     /// Of those that wait behind the open one, `newest` takes the place.
@@ -303,10 +337,12 @@ impl Books<'_> {
         if let Some(Open { phase: Phase::Again { since, lost, why, .. }, rules, .. }) =
             &self.clock.open
         {
-            let end = *since + std::time::Duration::from_millis(rules.window_ms);
+            let end = (*since + std::time::Duration::from_millis(rules.window_ms), why.clone());
+            let given_up = self.clock.given_up();
+            let (end, why) = given_up.filter(|(at, _)| *at < end.0).unwrap_or(end);
             if end <= at {
                 let outcome = if *lost { Outcome::Lost } else { Outcome::Failed };
-                self.end_open(end, outcome, why.clone());
+                self.end_open(end, outcome, why);
             }
         }
         if let Some(Phase::Ended { at: ended }) = self.clock.open.as_ref().map(|o| o.phase.clone())
@@ -356,16 +392,7 @@ impl Books<'_> {
     /// What a switch or a hold decides at once.
     fn shift(&mut self, shift: &Shift) {
         let Some(why) = shift.to.why() else { return };
-        let held = matches!(shift.to, Standing::Held(..));
-        if let Some(open) = self.clock.open()
-            && let Phase::Again { since, lost, .. } = open.phase
-            && since <= shift.at
-            && (held || open.is_by_clock())
-        {
-            let outcome = if lost { Outcome::Lost } else { Outcome::Failed };
-            self.end_open(shift.at, outcome, why.clone());
-        }
-        if held {
+        if !shift.to.is_off() {
             for one in self.clock.pending.iter_mut().filter(|one| one.tick.starts <= shift.at) {
                 one.why.get_or_insert_with(|| why.clone());
             }
@@ -383,6 +410,9 @@ impl Books<'_> {
         else {
             return;
         };
+        if let Some(by) = open.replaced_by.clone() {
+            return self.end_open(at, Outcome::Failed, Why::Replaced { by });
+        }
         open.losses += 1;
         let spent = open.rules.on_loss == super::rules::OnLoss::Spent;
         if spent || open.losses > open.rules.retries + 2 {
@@ -393,6 +423,30 @@ impl Books<'_> {
             nth => open.rules.wait(nth - 1),
         };
         open.phase = Phase::Again { at: at + wait, since: at, lost: true, why };
+    }
+}
+
+impl Clock {
+    /// From which instants on something else may become of a tick that starts then.
+    fn turns(&self, schedule: &Schedule) -> Vec<StoreTime> {
+        let behind = |at: StoreTime| StoreTime(at.0 + 1);
+        let open: Vec<StoreTime> = match self.open.as_ref().map(|open| (&open.phase, &open.rules)) {
+            Some((Phase::Again { at, since, .. }, rules)) => {
+                let window = std::time::Duration::from_millis(rules.window_ms);
+                let given_up = self.given_up().map(|(at, _)| at);
+                vec![behind(*at + schedule.rules.grace), *since + window]
+                    .into_iter()
+                    .chain(given_up)
+                    .collect()
+            }
+            Some((Phase::Ended { at }, _)) => vec![*at],
+            _ => Vec::new(),
+        };
+        let taken = self.taken.as_ref().map(|taken| behind(taken.starts));
+        let forgot = self.forgot.map(|gap| [behind(gap.seen), behind(gap.until)]);
+        let forgot = forgot.into_iter().flatten().chain(taken.filter(|_| self.forgot.is_some()));
+        let shifts = self.shifts.iter().map(|shift| shift.at);
+        shifts.chain(forgot).chain(open).collect()
     }
 }
 

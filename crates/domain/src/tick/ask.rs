@@ -154,19 +154,19 @@ impl Books<'_> {
             (None, Some(known)) if known.count > 1 => *known,
             (None, known) => return known,
         };
-        let mut left = 0;
-        let mut next = whole.tick.clone();
-        let mut before = None;
-        while next.starts < tick.starts && left < whole.count {
+        // A long gap is counted no further than its entry was.
+        let (mut left, mut next) = (0, whole.tick.clone());
+        while next.starts < tick.starts && left + 1 < whole.count {
             left += 1;
             let Some(later) = ticks.after(next.starts) else { break };
-            before = Some(std::mem::replace(&mut next, later));
+            next = later;
         }
-        let part = |first: Tick, last: Option<Tick>, count: u32| Entry {
-            until: last.filter(|last| last.name != first.name),
-            tick: first,
-            count: count.max(1),
-            ..whole.clone()
+        let before = ticks.until(StoreTime(tick.starts.0 - 1));
+        let before = before.filter(|before| before.starts >= whole.tick.starts);
+        let part = |first: Tick, last: Option<Tick>, count: u32| {
+            let until = last.filter(|last| last.name != first.name);
+            let count = if until.is_some() { count.max(2) } else { 1 };
+            Entry { until, tick: first, count, ..whole.clone() }
         };
         let after = ticks.after(tick.starts).filter(|after| after.starts <= whole.last().starts);
         // Of a gap that was not counted to its end the rest counts for one at least.
@@ -174,15 +174,24 @@ impl Books<'_> {
         let right = after.map(|after| part(after, Some(whole.last().clone()), rest));
         let left = before.map(|before| part(whole.tick.clone(), Some(before), left));
         let own = part(tick.clone(), None, 1);
+        let parts: Vec<Entry> = left.into_iter().chain([own.clone()]).chain(right).collect();
+        // Others that are to be run by name lie in it as well.
+        for asked in &mut self.clock.asked {
+            if asked.known.as_deref() == Some(&whole) {
+                let is_of =
+                    |part: &&Entry| part.is_of(&asked.tick.name, asked.tick.starts);
+                asked.known = parts.iter().find(is_of).cloned().map(Box::new);
+            }
+        }
         let mut instead = Some(Box::new(whole.clone()));
-        let parts = left.into_iter().chain([own.clone()]).chain(right);
-        for (nth, entry) in parts.enumerate() {
+        for (nth, entry) in parts.into_iter().enumerate() {
             if let Some(at) = at {
                 self.clock.recent.insert(at + nth, entry.clone());
             }
             self.writes.push(Write::KeepTick { entry: Box::new(entry), instead: instead.take() });
         }
         self.trim();
-        at.is_none().then(|| Box::new(own))
+        let listed = self.clock.recent.contains(&own);
+        (!listed).then(|| Box::new(own))
     }
 }

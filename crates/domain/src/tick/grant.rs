@@ -85,7 +85,7 @@ pub fn settle(
 fn choose(record: &JobRecord, schedule: &Schedule, now: StoreTime) -> Result<Choice, Acquired> {
     let Some(clock) = &record.clock else { return Err(Acquired::NotWanted) };
     let standing = Standing::of(record);
-    if matches!(standing, Standing::Held(..)) {
+    if record.hold.is_some() {
         return Err(Acquired::NotWanted);
     }
     if let Some(open) = clock.open() {
@@ -154,14 +154,14 @@ pub(crate) fn grant(
             ..open
         }),
         Choice::Asked => {
+            let name = books.clock.asked[0].tick.name.clone();
+            books.only_newest_waits_behind(&name);
             let Asked { tick, by, params, attempts, known, .. } = books.clock.asked.remove(0);
             let listed = books.split(&*schedule.ticks, &tick, known);
             let known = books.clock.recent(&tick.name, tick.starts);
             let known = known.map_or(attempts, |entry| entry.attempt);
             let open = opened(schedule, tick, known + 1, token, By::User(by), params, now);
-            let open = Open { known: listed, ..open };
-            books.only_newest_waits_behind(&open.tick.name);
-            Some(open)
+            Some(Open { known: listed, ..open })
         }
         Choice::Pending(at) => {
             let mut pending = books.clock.pending.remove(at);
@@ -288,10 +288,9 @@ pub(crate) fn ended(
     }
     let open = clock.open.as_ref()?;
     // It may have been switched on again since: the newest that stopped it counts.
-    let stops = |to: &Standing| open.is_by_clock() || matches!(to, Standing::Held(..));
     let since = clock.shifts.iter().rev().filter(|shift| shift.at >= open.granted);
     let mut all = std::iter::once(&standing).chain(since.map(|shift| &shift.to));
-    let off = all.find(|to| stops(to) && to.why().is_some()).and_then(Standing::why);
+    let off = all.find_map(|to| to.stops(open.is_by_clock()));
     let mut books = super::account::Books { clock, order: None, writes: Vec::new(), now };
     let node = node.clone();
     match ended.end {
@@ -334,11 +333,17 @@ impl super::account::Books<'_> {
         else {
             return;
         };
+        if let Some(by) = open.replaced_by.clone() {
+            return self.end_open(now, Outcome::Failed, Why::Replaced { by });
+        }
         open.phase = Phase::Again { at: now, since: now, lost: true, why: Why::NotStarted };
     }
 
     fn crash(&mut self, now: StoreTime, why: Why) {
         let Some(open) = self.clock.open.as_mut() else { return };
+        if let Some(by) = open.replaced_by.clone() {
+            return self.end_open(now, Outcome::Failed, Why::Replaced { by });
+        }
         (open.crashes, open.losses) = (open.crashes + 1, 0);
         if open.crashes > open.rules.retries {
             return self.end_open(now, Outcome::Failed, why);
@@ -394,10 +399,14 @@ impl Clock {
             _ => None,
         });
         // What nobody wants is computed by who reads it, until the gap ends; not what was due before it began.
-        let off = self.shifts.last().filter(|shift| matches!(shift.to, Standing::Off(_)));
+        let off = self.shifts.last().filter(|shift| shift.to.is_off());
         let tick = schedule.ticks.after(self.accounted);
         let tick = tick.filter(|tick| off.is_none_or(|off| tick.starts < off.at));
-        pending.chain(again).chain(tick.map(|tick| tick.starts)).min()
+        // Off decides what is due at once.
+        let unwanted = off.filter(|off| self.pending.iter().any(|one| one.tick.starts <= off.at));
+        let at_once = self.given_up().map(|(at, _)| at).into_iter();
+        let at_once = at_once.chain(unwanted.map(|off| off.at)).filter(|at| *at > settled);
+        pending.chain(again).chain(at_once).chain(tick.map(|tick| tick.starts)).min()
     }
 }
 

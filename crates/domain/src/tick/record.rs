@@ -249,28 +249,48 @@ pub enum Standing {
     Off(Option<UserName>),
     /// An operator forbids it.
     Held(UserName, String),
+    /// Nobody wants it, and an operator forbids it, too: who switched it off last, who holds it, and why.
+    OffAndHeld(Option<UserName>, UserName, String),
 }
 
 impl Standing {
     /// What the record says now.
     #[must_use]
     pub fn of(record: &JobRecord) -> Self {
-        match &record.hold {
-            Some(Hold { by, reason, .. }) => Self::Held(by.clone(), reason.clone()),
-            None if record.participants.is_empty() => {
-                let last = record.last_switch.as_ref().filter(|last| !last.on);
-                Self::Off(last.map(|last| last.user.clone()))
+        let last = record.last_switch.as_ref().filter(|last| !last.on);
+        let off = || last.map(|last| last.user.clone());
+        match (&record.hold, record.participants.is_empty()) {
+            (None, false) => Self::On,
+            (None, true) => Self::Off(off()),
+            (Some(Hold { by, reason, .. }), false) => Self::Held(by.clone(), reason.clone()),
+            (Some(Hold { by, reason, .. }), true) => {
+                Self::OffAndHeld(off(), by.clone(), reason.clone())
             }
-            None => Self::On,
         }
     }
 
-    /// What is in the way, if something is.
-    pub(super) fn why(&self) -> Option<Why> {
+    /// Nobody wants it. Off decides before a hold.
+    #[must_use]
+    pub fn is_off(&self) -> bool {
+        matches!(self, Self::Off(_) | Self::OffAndHeld(..))
+    }
+
+    /// What is in the way of a tick of the clock, if something is.
+    #[must_use]
+    pub fn why(&self) -> Option<Why> {
+        self.stops(true)
+    }
+
+    /// What is in the way of a tick, if something is. Off stops those of the clock alone.
+    pub(super) fn stops(&self, by_clock: bool) -> Option<Why> {
         match self {
-            Self::On => None,
-            Self::Off(by) => Some(Why::Off { by: by.clone() }),
-            Self::Held(by, reason) => Some(Why::Held { by: by.clone(), reason: reason.clone() }),
+            Self::Off(by) | Self::OffAndHeld(by, ..) if by_clock => {
+                Some(Why::Off { by: by.clone() })
+            }
+            Self::On | Self::Off(_) => None,
+            Self::Held(by, reason) | Self::OffAndHeld(_, by, reason) => {
+                Some(Why::Held { by: by.clone(), reason: reason.clone() })
+            }
         }
     }
 }
@@ -425,14 +445,11 @@ pub struct Entry {
 #[derive(Clone, Copy)]
 pub(super) struct Order<'a> {
     pub(super) ticks: &'a dyn Ticks,
-    /// What lies between these two was passed over.
-    pub(super) leapt: Option<(StoreTime, StoreTime)>,
 }
 
 impl Order<'_> {
     fn is_next(self, last: StoreTime, later: StoreTime) -> bool {
-        self.leapt == Some((last, later))
-            || self.ticks.after(last).is_some_and(|next| next.starts == later)
+        self.ticks.after(last).is_some_and(|next| next.starts == later)
     }
 }
 
@@ -540,6 +557,13 @@ impl Clock {
         }
     }
 
+    /// Whether nothing was decided since [`Clock::begin`].
+    pub(crate) fn is_blank(&self) -> bool {
+        let decided = self.taken.is_some() || self.last.is_some() || self.open.is_some();
+        let empty = self.pending.is_empty() && self.asked.is_empty() && self.recent.is_empty();
+        empty && !decided && self.forgot.is_none()
+    }
+
     /// Whether these expressions are in force, or were: making them so decides nothing.
     #[must_use]
     pub fn knows(&self, text: &str) -> bool {
@@ -556,6 +580,16 @@ impl Clock {
     #[must_use]
     pub fn waits_again(&self) -> bool {
         self.open().is_some_and(|open| matches!(open.phase, Phase::Again { .. }))
+    }
+
+    /// When off or hold ends the open tick that has no run, and why.
+    pub(super) fn given_up(&self) -> Option<(StoreTime, Why)> {
+        let open = self.open()?;
+        let Phase::Again { since, .. } = open.phase else { return None };
+        let now = self.shifts.iter().rposition(|shift| shift.at <= since).unwrap_or(0);
+        self.shifts.iter().skip(now).find_map(|shift| {
+            Some((shift.at.max(since), shift.to.stops(open.is_by_clock())?))
+        })
     }
 
     /// Whether the job is wanted although nobody has it on: a person asked for a run. `None`: that is no question.

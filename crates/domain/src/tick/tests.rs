@@ -1,5 +1,6 @@
 //! The law of ticks, act by act, and at random: a tick is granted once for each attempt, and every tick that was due has one entry.
 
+mod ends;
 mod troubles;
 
 use std::collections::BTreeMap;

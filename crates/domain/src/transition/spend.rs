@@ -194,6 +194,17 @@ mod tests {
     }
 
     #[test]
+    fn a_command_that_ended_well_is_done_also_when_only_its_guard_could_say_so() {
+        for (how, stands) in [(RunEnd::Lost, Standing::Done), (RunEnd::Fenced, Standing::Lost)] {
+            let mut job = job();
+            let token = granted(&asked(&mut job, "a", &once("27", false), 0));
+            end(&mut job, "a", token, how, 0);
+            let answer = asked(&mut job, "b", &once("27", false), 60);
+            assert!(is_spent(&answer, "a", stands), "{how:?}: {answer:?}");
+        }
+    }
+
+    #[test]
     fn one_whose_lease_ran_out_without_a_word_is_lost() {
         let mut job = job();
         granted(&asked(&mut job, "a", &once("27", false), 0));

@@ -64,7 +64,7 @@ pub fn acquire(
 }
 
 /// Writes what time alone has decided. The loss of a run whose lease ran out is told as well. `seen` as in [`acquire`]: a store that is in
-/// doubt takes that in and decides nothing.
+/// doubt takes that in and decides nothing; from then on its ticks count.
 pub fn settle(
     job: &mut Job,
     past: &Past,
@@ -76,6 +76,11 @@ pub fn settle(
     let before = job.record.clock.clone();
     let mut writes = learn(job, schedule, seen, now);
     if !quarantine.is_zero() {
+        // Nothing is granted before the doubt is over; what becomes due until then is not left out.
+        if job.record.clock.is_none() {
+            let clock = tick::Clock::begin(&schedule.text, &job.record, now.at);
+            job.record.clock = Some(Box::new(clock));
+        }
         publish(job, before.as_deref(), &mut writes);
         return writes;
     }
@@ -90,8 +95,15 @@ pub fn settle(
 }
 
 fn learn(job: &mut Job, schedule: &Schedule, seen: Option<&Sight>, now: Now) -> Vec<Write> {
-    let learn = |seen| tick::learn(&mut job.record, job.released, schedule, seen, now.at);
-    seen.map(learn).unwrap_or_default()
+    let Some(seen) = seen else { return Vec::new() };
+    // What a store in doubt began is younger than what was seen, and knows nothing.
+    let record = &mut job.record;
+    let blank = record.clock.take_if(|clock| seen.changed.is_some() && clock.is_blank());
+    let writes = tick::learn(record, job.released, schedule, seen, now.at);
+    if record.clock.is_none() {
+        record.clock = blank;
+    }
+    writes
 }
 
 fn publish(job: &mut Job, before: Option<&tick::Clock>, writes: &mut Vec<Write>) {

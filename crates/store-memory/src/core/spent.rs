@@ -96,7 +96,11 @@ async fn play(seed: u64, acts: usize) {
                 let once = Once { tick: tick(number), retry_failed: dice.roll(2) == 0 };
                 let own = held.filter(|held| held.owner == owner && held.tick == number);
                 let answer = engine.law().acquire_once(&ask(owner), &once).await.expect("answers");
-                let known = history.standing(number, now);
+                // Its lease ran out before it began anything, and nobody came since.
+                let unused = history
+                    .holder
+                    .filter(|last| last.until <= now && last.owner == owner && last.tick == number);
+                let known = history.standing(number, now).filter(|_| unused.is_none());
                 let refuses = known.filter(|(_, standing)| once.is_refused(*standing));
                 match (answer, refuses, held) {
                     (Answer::Lease(Acquired::Granted { token, .. }), _, Some(held))

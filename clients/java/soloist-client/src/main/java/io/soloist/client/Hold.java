@@ -197,6 +197,7 @@ public abstract class Hold {
                 continue;
             } finally { if (waits) Wire.WAITING.release(); }
             failed = 0;
+            if (!grant.containsKey("token")) options.onWaiting.accept(grant);
             double soon = grant.get("retry_in_ms") instanceof Long ms ? Math.min(5000, Math.max(200, ms)) : 200;
             if (grant.containsKey("token") && confirm(way, sent, last)) return;
             if (grant.containsKey("token")) ask.put("request_id", kind + UUID.randomUUID()); // it is over; another is another

@@ -55,7 +55,7 @@ final class LifeLine {
     static void begin(Soloist nodes, Lease lease) {
         String named = System.getenv(NAMED), where = named != null ? named : Files.exists(Path.of(USUAL)) ? USUAL : "";
         if (where.isEmpty()) {
-            note(null, "not watched: there is no " + USUAL + ", and " + NAMED + " names none", true);
+            note(null, "not watched, because there is no " + USUAL + " and " + NAMED + " names none: if this process dies, its leases run out by themselves", true);
             return;
         }
         LEASES.put(lease.name, lease);

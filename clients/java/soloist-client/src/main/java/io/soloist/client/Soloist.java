@@ -210,6 +210,11 @@ import java.util.function.*;
                 .replaceAll("[^a-z0-9]+", "-").replaceAll("^(\\d+)-(.{0,40}\\w).*", "$2-$1");
         /** How many tasks at once. */
         public int parallel = 1;
+        /**
+         * Is told, each time that a node says it, why this process must wait, as the map {@code answer} of {@link NotGranted}. It must
+         * neither wait nor throw.
+         */
+        public Consumer<Map<String, Object>> onWaiting = answer -> { };
         /** What happens when the work has not ended in time. Default: the process ends with code 76 and says why. */
         public Consumer<Hold> onOverrun = Hold.EXIT;
     }

@@ -30,6 +30,8 @@ public final class SoloistRunner implements SmartLifecycle, SmartInitializingSin
     private final Nodes nodes;
     private volatile List<Work> works;
     private volatile boolean running;
+    /** Counted down when the methods have ended. */
+    private CountDownLatch over;
     private List<Nodes.Said> seen = List.of();
     private long seenAt;
 
@@ -63,8 +65,23 @@ public final class SoloistRunner implements SmartLifecycle, SmartInitializingSin
             Soloist client = soloist.getObject();
             check();
             for (Work work : works()) work.start(client, options(work));
+            keepAlive();
         }
         running = true;
+    }
+
+    /** The threads of the work are daemons: without a web server this one keeps the process alive, as a scheduler of Spring does. */
+    private void keepAlive() {
+        CountDownLatch end = over = new CountDownLatch(1);
+        Thread thread = new Thread(() -> {
+            while (true)
+                try {
+                    end.await();
+                    return;
+                } catch (InterruptedException error) { continue; } // whoever means all threads does not mean this one
+        }, "soloist keeps this process alive");
+        thread.setDaemon(false); // whoever starts the context may be one
+        thread.start();
     }
 
     private Options options(Work work) {
@@ -72,6 +89,7 @@ public final class SoloistRunner implements SmartLifecycle, SmartInitializingSin
         options.ttl = properties.ttl();
         options.grace = properties.grace();
         if (properties.holder() != null && !properties.holder().isBlank()) options.name = properties.holder();
+        options.onWaiting = work::waits;
         customizers.forEach(each -> each.customize(work.name, options));
         return options;
     }
@@ -147,6 +165,7 @@ public final class SoloistRunner implements SmartLifecycle, SmartInitializingSin
                     LOG.warn(work.name + " was interrupted, and has not ended within soloist.shutdown-grace (" + properties.shutdownGrace().toMillis()
                             + " ms): its lease is kept, and runs out when this process has ended. It is at\n" + work.stack());
         } catch (InterruptedException error) { Thread.currentThread().interrupt(); }
+        finally { if (over != null) over.countDown(); }
     }
 
     @Override public void destroy() { stop(); }

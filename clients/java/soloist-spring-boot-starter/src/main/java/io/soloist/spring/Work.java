@@ -10,6 +10,7 @@ import java.util.*;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.atomic.LongAdder;
+import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
 
 /**
@@ -26,6 +27,12 @@ final class Work {
         boolean isLease() { return this == LEASE || this == TICK; }
     }
 
+    private static final Log LOG = LogFactory.getLog(Work.class);
+    private static final String HERE = "here ";
+    /** Why it waits, where the node's word says too little. */
+    private static final Map<String, String> WORDS = Map.of("not_wanted", "off: nobody wants it", "not_due", "no tick is due", "held", "on hold", "resting", "it rests between two runs");
+    /** Why it waits between two runs. */
+    private static final Set<String> BETWEEN = Set.of("not_due", "resting");
     /** With any other reason the hold was lost. */
     private static final Set<String> ORDERLY = Set.of("off", "held", "moved", "drained", "removed", "timed_out", "closed");
 
@@ -36,6 +43,10 @@ final class Work {
     /** What is held now, and the thread that works under it. */
     private final Map<Hold, Thread> working = new ConcurrentHashMap<>();
     private volatile boolean closing;
+    /** Where the work is, as the log said last: {@link #HERE}, or why it waits. */
+    private volatile String place = "";
+    /** That its name is no job was said. */
+    private volatile boolean warned;
     private volatile AutoCloseable loop;
 
     Work(Methods.Found method) {
@@ -88,7 +99,7 @@ final class Work {
         daemon("ends " + name, () -> {
             while (working.containsValue(thread) && sleeps(20)) continue;
             try { loop.close(); }
-            catch (Exception error) { LogFactory.getLog(Work.class).warn(name + " did not end well", error); }
+            catch (Exception error) { LOG.warn(name + " did not end well", error); }
         });
         return true;
     }
@@ -106,6 +117,7 @@ final class Work {
     private void run(Hold hold) throws Exception {
         working.put(hold, Thread.currentThread());
         grants.increment();
+        if (hold instanceof Hold.Lease lease) begins(lease);
         // The library does not know of turns one after the other; of the others it does this by itself.
         if (closing && kind == Kind.TURN) hold.stop("closed");
         try {
@@ -122,6 +134,30 @@ final class Work {
             working.remove(hold);
             if (hold.stopping() && !ORDERLY.contains(hold.reason())) lost.increment();
         }
+    }
+
+    /** Why a node does not grant the lease. What comes between two runs of one copy is no news. */
+    void waits(Map<String, Object> answer) {
+        String why = "" + answer.get("reason");
+        if (!kind.isLease() || place.startsWith(HERE) && BETWEEN.contains(why)) return;
+        String words = answer.get("holder") instanceof String holder ? holder + " has it" : WORDS.getOrDefault(why, why);
+        place(words, name + ": this copy waits (" + words + ")");
+    }
+
+    private void begins(Hold.Lease lease) {
+        if (lease instanceof Hold.Tick tick) place(HERE + tick.token(), tick.name() + " begins here, token " + tick.token());
+        else place(HERE, name + " begins here, token " + lease.token());
+        // Who forgot the job, or mistyped its name, has a lease that is free at once.
+        boolean isNoJob = kind == Kind.LEASE && lease.run() == null;
+        if (isNoJob && !warned) LOG.warn(name + " is no job of the cluster: the method runs at once, and nobody can switch it off. "
+                + "For a switch add [[job]] with name = \"" + name + "\" and runner = \"external\" to soloist.toml of each node, and reload the nodes.");
+        warned = isNoJob;
+    }
+
+    /** The log says where the work is, whenever that changes. */
+    private void place(String now, String words) {
+        if (!place.equals(now)) LOG.info(words);
+        place = now;
     }
 
     /** What the method threw, without what reflection and proxies put around it. */
@@ -180,7 +216,7 @@ final class Work {
                     failed = 1;
                 } catch (Throwable error) {
                     if (over || error instanceof InterruptedException || error instanceof Stopped) continue;
-                    LogFactory.getLog(Work.class).warn("turn " + name + " failed", error);
+                    LOG.warn("turn " + name + " failed", error);
                     failed = Math.min(failed + 1, 8);
                     if (waiting(true)) sleeps((long) (ThreadLocalRandom.current().nextDouble(50, 100) * Math.pow(2, failed)));
                 }

@@ -24,6 +24,7 @@ public final class FakeSoloist implements AutoCloseable {
     private final HttpServer server;
     private final boolean leader;
     private final Map<String, Boolean> wanted = new HashMap<>();
+    private final Set<String> noJobs = new HashSet<>();
     private final Map<String, Long> held = new HashMap<>();
     private final Map<String, String> ends = new HashMap<>(), holders = new HashMap<>();
     private final Map<String, List<String>> lines = new HashMap<>();
@@ -61,6 +62,9 @@ public final class FakeSoloist implements AutoCloseable {
         wanted.put(name, now);
         notifyAll();
     }
+
+    /** This name is no job: a lease of its own, which has no switch. */
+    public synchronized void noJob(String name) { noJobs.add(name); }
 
     /** Whether it is held now. */
     public synchronized boolean isHeld(String name) { return held.containsKey(name); }
@@ -177,7 +181,7 @@ public final class FakeSoloist implements AutoCloseable {
         Deque<?> due = ("" + ask.get("request_id")).startsWith("tick-") ? ticks.computeIfAbsent(name, any -> new ArrayDeque<>()) : null;
         while ((!isFree(name) || due != null && due.isEmpty()) && System.nanoTime() < end && !closed) pause(20);
         String reason = held.containsKey(name) ? "busy" : !isFree(name) ? "not_wanted" : due != null && due.isEmpty() ? "not_due" : null;
-        if (reason != null) return new Answer(200, map("name", name, "reason", reason, "holder", null, "retry_in_ms", 200, "ahead", 0));
+        if (reason != null) return new Answer(200, map("name", name, "reason", reason, "holder", holder(name), "retry_in_ms", 200, "ahead", 0));
         held.put(name, ++token);
         holders.put(name, "" + ask.getOrDefault("holder", ask.get("worker")));
         var grant = grant(name);
@@ -187,7 +191,7 @@ public final class FakeSoloist implements AutoCloseable {
 
     private Map<String, Object> grant(String name) {
         long now = held.get(name);
-        return map("name", name, "token", now, "secret", "s" + now, "run", null, "ttl_ms", TTL, "expires_in_ms", TTL, "renew_every_ms", 500, "stop", null,
+        return map("name", name, "token", now, "secret", "s" + now, "run", noJobs.contains(name) ? null : "run-" + now, "ttl_ms", TTL, "expires_in_ms", TTL, "renew_every_ms", 500, "stop", null,
                 "turn", "" + now, "lease_until", "2026-01-01T00:00:00Z", "lease_ms", TTL);
     }
 

@@ -22,8 +22,6 @@ class ExitTest {
         public static void main(String[] arguments) {
             SpringApplication app = new SpringApplication(Apps.Base.class, Shipping.class);
             app.setWebApplicationType(org.springframework.boot.WebApplicationType.NONE);
-            // Nothing else keeps it alive: the threads of the work are daemons.
-            app.setKeepAlive(true);
             app.run("--soloist.nodes=" + arguments[0], "--soloist.api-token=t");
         }
     }
@@ -38,6 +36,17 @@ class ExitTest {
             assertThat(process.waitFor(30, TimeUnit.SECONDS)).isTrue();
             return process.exitValue();
         } finally { process.destroyForcibly(); }
+    }
+
+    /** Neither a web server nor {@code spring.main.keep-alive}: its main has returned long before it leads. */
+    @Test void an_application_that_waits_lives_without_a_web_server() throws Exception {
+        try (FakeSoloist fake = new FakeSoloist(false)) {
+            Process process = start(fake);
+            fake.await("it waits", () -> fake.asked("/leases/outbound") > 2);
+            assertThat(process.waitFor(2, TimeUnit.SECONDS)).isFalse();
+            process.destroy();
+            assertThat(ended(process)).isEqualTo(143);
+        }
     }
 
     @Test void a_signal_ends_the_work_and_releases_its_lease() throws Exception {

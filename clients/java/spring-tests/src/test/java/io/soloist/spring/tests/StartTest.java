@@ -187,6 +187,39 @@ class StartTest {
         }
     }
 
+    @Test void a_name_that_is_no_job_is_warned_of_once_and_a_job_is_not(CapturedOutput output) throws Exception {
+        String words = "outbound is no job of the cluster: the method runs at once, and nobody can switch it off.";
+        try (FakeSoloist fake = new FakeSoloist(true); var app = Apps.start(fake, List.of(), Shipping.class)) {
+            Apps.until("it runs", () -> app.getBean(Shipping.class).ran);
+            assertThat(output.getAll()).doesNotContain(words);
+        }
+        try (FakeSoloist fake = new FakeSoloist(true)) {
+            fake.noJob("outbound");
+            try (var app = Apps.start(fake, List.of(), Shipping.class)) {
+                Apps.until("it runs", () -> app.getBean(Shipping.class).ran);
+                fake.forget("outbound");
+                Apps.until("it runs again", () -> fake.token("outbound") > 1);
+                Apps.until("it is here again", () -> app.getBean(SoloistRunner.class).leads("outbound"));
+                assertThat(output.getAll()).containsOnlyOnce(words).contains("[[job]]", "name = \"outbound\"", "runner = \"external\"");
+            }
+        }
+    }
+
+    @Test void the_log_says_once_why_a_copy_waits_and_when_the_work_begins_here(CapturedOutput output) throws Exception {
+        try (FakeSoloist fake = new FakeSoloist(false); var app = Apps.start(fake, List.of("logging.level.io.soloist=info"), Shipping.class)) {
+            fake.await("it has asked more than once", () -> fake.asked("/leases/outbound") > 2);
+            assertThat(output.getAll()).containsOnlyOnce("outbound: this copy waits (off: nobody wants it)").doesNotContain("begins here");
+            fake.lead("outbound");
+            fake.awaitHeld("outbound");
+            Apps.until("it runs", () -> app.getBean(Shipping.class).ran);
+            assertThat(output.getAll()).containsOnlyOnce("outbound begins here, token " + fake.token("outbound"));
+            try (var second = Apps.start(fake, List.of("logging.level.io.soloist=info"), Shipping.class)) {
+                Apps.until("the second says who has it", () -> output.getAll().contains("outbound: this copy waits (" + fake.holder("outbound") + " has it)"));
+                assertThat(second.getBean(Shipping.class).ran).isFalse();
+            }
+        }
+    }
+
     @Test void methods_of_beans_that_are_made_late_run_too() throws Exception {
         try (FakeSoloist fake = new FakeSoloist(true); var app = Apps.start(fake, List.of("spring.main.lazy-initialization=true"), Shipping.class)) {
             Apps.until("it runs", () -> app.getBean(Shipping.class).ran);
