@@ -242,7 +242,7 @@ async fn what_no_schedule_can_answer_is_refused_in_words_that_fit() {
     for (body, said) in [
         (r#"{"params":{"n":12}}"#, "12 is more than 9"),
         (r#"{"params":{"n":[3]}}"#, "values are texts: write"),
-        (r#"{"params":{"n":"3"},"bogus":1}"#, "(line 1, column 28): unknown field `bogus`"),
+        (r#"{"params":{"n":"3"},"bogus":1}"#, "not as expected (line 1, column "),
         (r#"{"params":{"n":3},"tick":" far@x"}"#, r#""detail":"far@x is no tick of settle"#),
     ] {
         let (status, text) = told(&server, &li, runs, Some(body)).await;
