@@ -89,7 +89,11 @@ pub(super) fn adopt<'a>(
 impl Books<'_> {
     /// Writes an entry, or lets the newest stand for it as well.
     pub(super) fn tell(&mut self, entry: Entry) {
-        if let (Some(last), Some(order)) = (self.clock.recent.last_mut(), self.order) {
+        // The entry of a tick that runs by its name stays its own.
+        let open = self.clock.open().map(|open| open.tick.name.clone());
+        let last =
+            self.clock.recent.last_mut().filter(|last| Some(&last.tick.name) != open.as_ref());
+        if let (Some(last), Some(order)) = (last, self.order) {
             let before = last.clone();
             if last.join(&entry, order) {
                 let joined = last.clone();
