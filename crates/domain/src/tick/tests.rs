@@ -492,6 +492,19 @@ fn a_tick_for_which_a_newer_one_may_still_run_is_not_decided() {
 }
 
 #[test]
+fn a_gap_does_not_take_in_the_entry_of_a_tick_that_runs_by_its_name() {
+    let mut world = World::new(MINUTE, Rules::default());
+    world.switch(false);
+    world.go(1.5);
+    ask(&mut world, "settle@60000").expect("nobody wanted it");
+    world.acquire().expect("now");
+    world.go(3.5);
+    world.settle();
+    world.end(RunEnd::Exited, Then::Nothing);
+    assert_eq!(world.told(), ["1 done", "2x2 unwanted"]);
+}
+
+#[test]
 fn a_new_expression_counts_from_when_it_is_first_seen() {
     let mut world = World::new(MINUTE, rules(|rules| rules.missed_window = Some(Duration::MAX)));
     world.go(1.1);
