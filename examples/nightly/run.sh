@@ -5,7 +5,7 @@
 #
 # It prints what the script says, and the commands to try in a second terminal. Ctrl-C ends everything.
 #
-# SOLOIST  the program (default: target/dist/soloist, target/release/soloist or target/debug/soloist, else soloist of the PATH)
+# SOLOIST  the program (default: the first of target/dist/soloist, target/release/soloist, target/debug/soloist, else soloist of the PATH; it is printed)
 # STATE    where everything is kept (default: a new temporary directory, removed at the end)
 # PORTS    of the two nodes (default: "8080 8081")
 set -eu
@@ -40,6 +40,8 @@ mkdir -p -- "$state"
 cp -- "$here/soloist.toml" "$here/settle.sh" "$state/"
 # Not for what is to be killed later: $! would be a shell.
 soloist() { "$program" --config "$state/soloist.toml" "$@"; }
+echo "the program is $program"
+echo "everything is kept in $state; settled.txt will be there, too"
 soloist check
 [ -e "$state/soloist.db" ] ||
     head -c 24 /dev/urandom | od -An -tx1 | tr -d ' \n' | soloist user add li --role admin --password-stdin
@@ -69,7 +71,7 @@ In a second terminal:
   s trigger settle --user li --param day=2026-11-11 --wait
   kill -9 PID                                         # of the node that runs it: the other goes on with attempt 2
 
-$(soloist link)
+$(soloist link 2>&1)
 
 END
 "$program" --config "$state/soloist.toml" logs settle --follow &
