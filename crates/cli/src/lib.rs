@@ -191,7 +191,7 @@ Exit code 0 when nothing is bad, else 1. Warnings do not count. A store out of r
     #[command(subcommand)]
     Session(SessionCommand),
     /// Print a fresh one-time sign-in link for an admin (30 minutes)
-    #[command(after_help = "While no account exists, the link creates the first admin.")]
+    #[command(after_help = "While no admin exists, the link creates the first one.")]
     Link {
         /// For which admin [default: yourself, or the only admin]
         #[arg(long, value_name = "NAME")]

@@ -165,7 +165,7 @@ pub(super) async fn trigger(office: &Office, args: &TriggerArgs) -> Result<(), F
     let tick = office.trigger(job, args.act.user.as_deref(), &ask).await?;
     if !args.wait {
         return print(&format!(
-            "{tick} is asked for; follow it with: soloist ticks {job}, or take it back at the node while it waits"
+            "{tick} is asked for; follow it with: soloist ticks {job}. While it waits it can be taken back, on the page of the job or by DELETE /api/v1/jobs/{job}/runs/TICK"
         ));
     }
     eprintln!("soloist: {tick} is asked for, and waited for");

@@ -103,13 +103,15 @@ pub(super) async fn link(context: &CommandContext, user: Option<UserName>) -> Re
             }
             Some(name)
         }
-        None if users.is_empty() => None,
-        None => Some(the_admin(context, &users).await?),
+        None => the_admin(context, &users).await?,
     };
     let at = served(context).await?;
     let url = accounts::make_link(&context.store, &administrator(), user.clone(), &at).await?;
-    let target = user.as_ref().map_or("the first admin", UserName::as_str);
-    eprintln!("soloist: this link signs in {target}; it works once, for 30 minutes");
+    let does = match &user {
+        Some(name) => format!("signs in {name}"),
+        None => "makes the first admin, as soloist user add NAME --role admin does".to_owned(),
+    };
+    eprintln!("soloist: this link {does}; it works once, for 30 minutes");
     print(&url)
 }
 
@@ -132,17 +134,15 @@ fn served_at<'a>(nodes: &'a [NodeRecord], configured: &'a str) -> &'a str {
     known.next().unwrap_or(configured)
 }
 
-/// The only admin, or the acting one.
-async fn the_admin(context: &CommandContext, users: &[User]) -> Result<UserName, Failure> {
+/// The only admin, or the acting one; `None` while there is none.
+async fn the_admin(context: &CommandContext, users: &[User]) -> Result<Option<UserName>, Failure> {
     let admins: Vec<&UserName> =
         users.iter().filter(|user| user.role == Role::Admin).map(|user| &user.name).collect();
     match admins.as_slice() {
-        [] => Err(Failure::NotFound(
-            "there is no admin: make one with soloist user role NAME admin".to_owned(),
-        )),
-        [only] => Ok((*only).clone()),
+        [] => Ok(None),
+        [only] => Ok(Some((*only).clone())),
         several => match context.actor(None).await {
-            Ok(own) if own.role == Some(Role::Admin) => Ok(own.user),
+            Ok(own) if own.role == Some(Role::Admin) => Ok(Some(own.user)),
             _ => {
                 let names: Vec<&str> = several.iter().map(|name| name.as_str()).collect();
                 Err(Failure::Usage(format!(

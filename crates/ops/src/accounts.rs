@@ -79,7 +79,7 @@ pub async fn add(store: &Store, actor: &Actor, user: &User) -> Result<()> {
 /// Makes the first admin, by the one-time link for that.
 ///
 /// # Errors
-/// [`OpsError::Store`]; with [`StoreError::Exists`] when there is any account.
+/// [`OpsError::Store`]; with [`StoreError::Exists`] when there is an admin, or the name is taken.
 pub async fn add_first(store: &Store, by: &Signature, user: &User) -> Result<()> {
     let store = noting(store, by, Act::UserAdd, user.name.as_str(), Some(FIRST_ADMIN));
     Ok(store.add_user(user, true).await?)

@@ -191,11 +191,12 @@ impl Changes {
 /// Transitions and readings of accounts.
 #[async_trait]
 pub trait Accounts {
-    /// Adds an account. With `only_if_first`, atomically only while no account exists.
+    /// Adds an account. With `only_if_no_admin`, only while no admin exists. While no account at all exists, one of many that come
+    /// at once is made; beside accounts that are no admins, two that come at the same instant may both be.
     ///
     /// # Errors
-    /// [`super::StoreError::Exists`] (also when `only_if_first` and there is any), [`super::StoreError::Unavailable`].
-    async fn add_user(&self, user: &User, only_if_first: bool) -> Result<()>;
+    /// [`super::StoreError::Exists`] (also when `only_if_no_admin` and there is an admin), [`super::StoreError::Unavailable`].
+    async fn add_user(&self, user: &User, only_if_no_admin: bool) -> Result<()>;
 
     /// Makes `changes` to the newest account of that name, and returns it. Nothing else of it is written, so of two who change
     /// different things none undoes what the other did. Another role or password ends all sessions but [`Changes::keep`] in the

@@ -427,7 +427,7 @@ forward! {
         fn leave(node: &NodeName, boot: &str) -> ();
     }
     records: accounts::Accounts {
-        fn add_user(user: &accounts::User, only_if_first: bool) -> ();
+        fn add_user(user: &accounts::User, only_if_no_admin: bool) -> ();
         fn change_user(name: &UserName, changes: &accounts::Changes) -> accounts::User;
         fn remove_user(name: &UserName) -> ();
         fn user(name: &UserName) -> Option<accounts::User>;

@@ -43,7 +43,7 @@ pub fn node_name(name: &str) -> NodeName {
 }
 
 /// A schedule of every minute, without parameters.
-fn scheduled(job: &JobName) -> Scheduled {
+pub fn scheduled(job: &JobName) -> Scheduled {
     #[derive(Debug)]
     struct AsGiven;
     impl tick::Fill for AsGiven {

@@ -8,6 +8,7 @@ use soloist_config::{Alerting, Runner, elsewhere};
 use soloist_domain::job::{Exit, LastExit, LastSwitch, Move, Next, Progress, RunEnd, RunPhase};
 
 use super::fixtures::*;
+use soloist_domain::tick::Clock;
 
 #[test]
 fn every_state_has_a_word_a_sentence_and_a_paragraph_in_both_languages() {
@@ -116,6 +117,40 @@ fn waiting_says_what_is_in_the_way() {
         until: after(29_000),
     });
     assert!(why(&moving, &there(false)).contains("being moved to node-a"));
+}
+
+#[test]
+fn a_run_by_hand_of_a_job_that_is_off_names_who_asked_for_it() {
+    let by_hand = |job: &JobConfig, seconds, lang| {
+        let mut record = wanted(job, &[]);
+        at_work(&mut record, "node-a", seconds, 4_900);
+        let mut clock = Clock::begin("", &record, before(65));
+        let tick = serde_json::json!({
+            "name": "closing@hand:01M8HB2ZHJ191E2XZN4WVCQ8MW", "due": before(9), "starts": before(9),
+        });
+        let rules = serde_json::json!({
+            "on_loss": "again", "retries": 0, "backoff_ms": 1, "backoff_max_ms": 1, "window_ms": 1,
+        });
+        let open = serde_json::json!({
+            "tick": tick, "attempt": 1, "token": record.token, "by": { "user": "li" },
+            "granted": before(8), "late_ms": 3, "rules": rules, "phase": { "is": "granted" },
+        });
+        clock.open = Some(serde_json::from_value(open).expect("an open tick"));
+        record.clock = Some(Box::new(clock));
+        look(record, job, &[], lang, Duration::ZERO).why
+    };
+    let mut job = config("closing", "Closing", "关账");
+    job.schedule = Some(scheduled(&job.name));
+    let mut program = job.clone();
+    (program.runner, program.command) = (Runner::External, Vec::new());
+    for job in [&job, &program] {
+        for seconds in [1, 900] {
+            let why = by_hand(job, seconds, Language::En);
+            assert!(why.contains("; asked for by li."), "{why}");
+            let why = by_hand(job, seconds, Language::Zh);
+            assert!(why.contains("；li 触发了这次运行。"), "{why}");
+        }
+    }
 }
 
 #[test]

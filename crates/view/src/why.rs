@@ -4,6 +4,8 @@ use super::{Scene, Waiting};
 use crate::words::{Arg, Piece, duration, phrase, say, visible};
 use soloist_domain::job::{LeaseRecord, RunPhase, RunRecord, State, Untold};
 use soloist_domain::limits::Quiet;
+use soloist_domain::name::UserName;
+use soloist_domain::tick::By;
 use soloist_domain::time::StoreTime;
 
 type Args = Vec<(&'static str, Piece)>;
@@ -41,9 +43,27 @@ impl Scene<'_> {
         let mut names: Vec<_> = self.record.participants.iter().map(|p| p.user.as_str()).collect();
         if let (true, Some(clock)) = (names.is_empty(), &self.record.clock) {
             // Nobody has it on: who asked for a run wants that.
-            names.extend(clock.asked.first().map(|asked| asked.by.as_str()));
+            names.extend(
+                self.asker().or(clock.asked.first().map(|asked| &asked.by)).map(UserName::as_str),
+            );
         }
         Piece::Text(names.join(&say(self.lang, "list-separator", &[])))
+    }
+
+    /// Who started the tick in hand, if that was not the clock.
+    fn asker(&self) -> Option<&UserName> {
+        match &self.record.clock.as_ref()?.open.as_ref()?.by {
+            By::User(name) => Some(name),
+            By::Clock => None,
+        }
+    }
+
+    /// That people want it, or that somebody asked for this run.
+    fn wish(&self) -> Piece {
+        let by_hand = self.record.participants.is_empty() && self.asker().is_some();
+        let id = if by_hand { "wish-asked" } else { "wish-wanted" };
+        let users = self.users().to_string();
+        Piece::Text(say(self.lang, id, &[("users", Arg::from(users))]))
     }
 
     fn job(&self) -> Piece {
@@ -72,7 +92,7 @@ impl Scene<'_> {
         let mut args = vec![
             ("node", Piece::strong(&lease.node)),
             ("since", self.clock(since)),
-            ("users", self.users()),
+            ("wish", self.wish()),
         ];
         if state == State::Running {
             return (self.by_runner("why-running", "why-program-running"), args);

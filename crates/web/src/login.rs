@@ -254,10 +254,15 @@ async fn by_link(
         }
         None => {
             // Everything is checked before the link is used up.
-            if !web.store.users().await?.is_empty() {
+            let users = web.store.users().await?;
+            if has_admin(&users) {
                 return Err(too_late());
             }
             let name = UserName::new(&fields.name)?;
+            if users.iter().any(|user| user.name == name) {
+                let taken = [("user", name.as_str())];
+                return Err(WebError::told(StatusCode::CONFLICT, "refused-account-taken", &taken));
+            }
             let password = account::hash(web, &name, None, chosen(fields)?).await?;
             take(web, &hash).await?;
             let user = User::new(name, Role::Admin, password);
@@ -301,7 +306,11 @@ fn used_up() -> WebError {
     WebError::told(StatusCode::FORBIDDEN, "login-link-used", &[])
 }
 
-/// The link is good, but it makes the first account, and there is one.
+fn has_admin(users: &[User]) -> bool {
+    users.iter().any(|user| user.role == Role::Admin)
+}
+
+/// The link is good, but it makes the first admin, and there is one.
 fn too_late() -> WebError {
     WebError::told(StatusCode::CONFLICT, "login-link-late", &[])
 }
@@ -336,12 +345,14 @@ pub(super) async fn show(
     let known = known.map(|cookie| cookie.value().to_owned());
     let csrf = known.filter(|value| value.len() == 64).unwrap_or_else(secrets::random_secret);
     let mut failure = error.cloned();
+    let users = web.store.users().await;
     // Without an answer it is not known that there is no account.
-    let nobody = web.store.users().await.is_ok_and(|users| users.is_empty());
+    let nobody = users.as_ref().is_ok_and(Vec::is_empty);
+    let no_admin = users.is_ok_and(|users| !has_admin(&users));
     let link_for = match link {
         None => None,
         Some(secret) => match web.store.link(&secrets::sha256_hex(secret), false).await {
-            Ok(Some(Link { user: None, .. })) if nobody => Some(LinkFor::FirstAdmin),
+            Ok(Some(Link { user: None, .. })) if no_admin => Some(LinkFor::FirstAdmin),
             Ok(Some(Link { user: None, .. })) => {
                 failure = failure.or_else(|| Some(too_late()));
                 None

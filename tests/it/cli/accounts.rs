@@ -161,6 +161,14 @@ async fn a_link_is_for_the_first_admin_and_later_for_admins_only() {
     assert!(url.starts_with("https://jobs.example.org/login?"), "{url}");
     assert_eq!(url.lines().count(), 1);
 
+    // An account of a program makes no admin.
+    let place = Place::new("");
+    place.fed(&["user", "add", "shop", "--role", "collector", "--password-stdin"], PASSWORD).ok();
+    let done = place.run(&["link"]);
+    let words = "this link makes the first admin, as soloist user add NAME --role admin does";
+    assert!(done.err.contains(words), "{}", done.err);
+    done.ok();
+
     let place = Place::with_accounts().await;
     let done = place.run(&["link"]);
     assert!(done.err.contains("ada"), "{}", done.err);

@@ -42,8 +42,8 @@ pub(super) async fn an_account_is_kept_as_given(fresh: Fresh) {
 pub(super) async fn a_name_is_taken_once(fresh: Fresh) {
     let store = fresh.connect().await;
     store.add_user(&account("li", Role::Viewer), false).await.expect("added");
-    for only_if_first in [false, true] {
-        let again = store.add_user(&account("li", Role::Admin), only_if_first).await;
+    for only_if_no_admin in [false, true] {
+        let again = store.add_user(&account("li", Role::Admin), only_if_no_admin).await;
         assert!(matches!(again, Err(StoreError::Exists(_))), "{again:?}");
     }
     let li = store.user(&user("li")).await.expect("answered").expect("an account");
@@ -70,6 +70,18 @@ pub(super) async fn of_many_first_accounts_one_is_made(fresh: Fresh) {
     }
     assert_eq!((made, store.users().await.expect("users").len()), (1, 1));
     store.add_user(&account("li", Role::Viewer), false).await.expect("the second is not the first");
+}
+
+pub(super) async fn the_first_admin_may_come_after_other_accounts(fresh: Fresh) {
+    let store = fresh.connect().await;
+    for (name, role) in [("shop", Role::Collector), ("li", Role::Operator), ("wang", Role::Viewer)]
+    {
+        store.add_user(&account(name, role), false).await.expect("added");
+    }
+    store.add_user(&account("ada", Role::Admin), true).await.expect("the first admin");
+    let second = store.add_user(&account("bob", Role::Admin), true).await;
+    assert!(matches!(second, Err(StoreError::Exists(_))), "{second:?}");
+    assert_eq!(store.users().await.expect("users").len(), 4);
 }
 
 pub(super) async fn an_account_is_updated_and_keeps_its_birthday(fresh: Fresh) {

@@ -264,6 +264,7 @@ macro_rules! laws {
             an_account_is_kept_as_given
             a_name_is_taken_once
             of_many_first_accounts_one_is_made
+            the_first_admin_may_come_after_other_accounts
             an_account_is_updated_and_keeps_its_birthday
             of_two_who_change_different_things_none_undoes_what_the_other_did
             another_role_or_password_ends_all_sessions_of_that_account

@@ -158,6 +158,39 @@ async fn whoever_comes_first_is_told_how_to_begin() {
     assert!(page.contains("aria-describedby=\"name-rule\"") && page.contains("1 to 64 of a-z"));
 }
 
+/// `soloist drill` refuses a job that runs in a program.
+#[tokio::test(flavor = "multi_thread")]
+async fn where_only_programs_hold_jobs_the_card_of_a_fail_over_offers_no_drill() {
+    let server = Server::with(|config| {
+        for job in &mut config.jobs {
+            (job.runner, job.command) = (soloist::config::Runner::External, Vec::new());
+        }
+    })
+    .await;
+    let ada = server.token("ada", Role::Admin).await;
+    for (lang, words) in [("en", "kill -9 and the process id"), ("zh", "执行 kill -9 加进程号")]
+    {
+        let page = server.page("/nodes", &ada, lang).await;
+        let card = page.split("id=\"failover\"").nth(1).expect("the card");
+        assert!(card.contains(words) && !card.contains("drill"), "{card}");
+    }
+}
+
+/// Beside a job of a program the example is one that a node runs.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_card_of_a_fail_over_never_drills_a_program() {
+    let server = Server::with(|config| {
+        let mut thread = config.jobs[0].clone();
+        thread.name = soloist::domain::name::JobName::new("a-thread").expect("a valid name");
+        (thread.runner, thread.command) = (soloist::config::Runner::External, Vec::new());
+        config.jobs.insert(0, thread);
+    })
+    .await;
+    let ada = server.token("ada", Role::Admin).await;
+    let page = server.page("/nodes", &ada, "en").await;
+    assert!(page.contains("drill ") && !page.contains("drill a-thread"), "{page}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_card_of_a_fail_over_has_commands_of_this_installation_and_is_for_admins() {
     use clap::Parser as _;

@@ -173,6 +173,32 @@ async fn a_link_makes_the_first_admin_once_and_looking_does_not_use_it_up() {
     assert_eq!(form(&server, &fields).send().await.unwrap().status(), 409);
 }
 
+/// The order of docs/embedding.md: the program's account first, then the page.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_link_for_the_first_admin_stays_good_beside_accounts_that_are_no_admins() {
+    let server = Server::start().await;
+    let url = secrets::new_link(server.store(), None, &server.url("")).await.unwrap();
+    let path = url.strip_prefix(&server.url("")).unwrap().to_owned();
+    let link = path.split_once('=').unwrap().1.to_owned();
+    server.user("shop", Role::Collector).await;
+    server.user("li", Role::Operator).await;
+    let page = server.ask("GET", &path).send().await.unwrap();
+    assert_eq!(page.status(), 200);
+    assert!(page.text().await.unwrap().contains("Make the first admin"));
+    let send = async |name: &str| {
+        let fields = [("link", link.as_str()), ("name", name), ("password", PASSWORD)];
+        form(&server, &fields).send().await.unwrap()
+    };
+    // A name that is taken does not use the link up.
+    let taken = send("shop").await;
+    assert_eq!(taken.status(), 409);
+    assert!(taken.text().await.unwrap().contains("There is an account shop already"));
+    assert_eq!(send("ada").await.status(), 303);
+    let users = server.store().users().await.unwrap();
+    assert!(users.iter().any(|user| user.name.as_str() == "ada" && user.role == Role::Admin));
+    assert_eq!(send("eve").await.status(), 403);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_for_an_admin_signs_that_admin_in_once() {
     let server = Server::start().await;
@@ -204,22 +230,22 @@ async fn the_sign_in_page_says_what_is_true_of_accounts_and_links() {
     assert!(!nobody.contains("An admin adds one"), "there is no admin");
     let url = secrets::new_link(server.store(), None, &server.url("")).await.unwrap();
     let path = url.strip_prefix(&server.url("")).unwrap().to_owned();
-    assert!(page(&path, "en").await.contains("Nobody has an account yet"));
+    assert!(page(&path, "en").await.contains("There is no admin yet"));
 
-    // `soloist user add`, before anybody used the link.
+    // `soloist user add --role admin`, before anybody used the link.
     let phc = secrets::hash_password(PASSWORD).unwrap();
-    server.account("li", Role::Operator, phc).await;
+    server.account("li", Role::Admin, phc).await;
     let link = path.split_once('=').unwrap().1.to_owned();
     let fields = [("link", link.as_str()), ("name", "ada"), ("password", PASSWORD)];
     for _ in 0..2 {
         let late = page(&path, "en").await;
-        assert!(late.contains("there is one already: sign in with it"), "{late}");
-        assert!(!late.contains("Nobody has an account yet") && !late.contains("30 minutes"));
+        assert!(late.contains("there is one already: sign in with your own account"), "{late}");
+        assert!(!late.contains("There is no admin yet") && !late.contains("30 minutes"));
         let sent = form(&server, &fields).send().await.unwrap();
         assert_eq!(sent.status(), 409);
         assert!(sent.text().await.unwrap().contains("there is one already"));
     }
-    assert!(page(&path, "zh").await.contains("请用已有账号登录"));
+    assert!(page(&path, "zh").await.contains("请用自己的账号登录"));
     assert!(page("/login", "en").await.contains("An admin adds one"));
     assert_eq!(sign_in(&server, "li", PASSWORD).await.status(), 303);
 }

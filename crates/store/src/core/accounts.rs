@@ -18,22 +18,28 @@ pub const USERS: &str = "users";
 
 #[async_trait]
 impl Accounts for dyn Records + '_ {
-    async fn add_user(&self, user: &User, only_if_first: bool) -> Result<()> {
+    async fn add_user(&self, user: &User, only_if_no_admin: bool) -> Result<()> {
         let name = user.name.as_str();
         let mut looks = vec![look_at(USERS, name)];
-        if only_if_first {
+        if only_if_no_admin {
             looks.push(Look::Rows(USERS.to_owned()));
         }
         decide(self, &looks, |looked| {
-            let first = rows(looked, 1).next().map(|(name, _)| name);
-            if let Some(taken) = row(looked, 0).map(|_| name).or(first) {
+            let mut checks = vec![still(USERS, name, None)];
+            let mut taken = row(looked, 0).map(|_| name);
+            if only_if_no_admin {
+                for (other, text) in rows(looked, 1) {
+                    let is_admin = parsed::<User>(USERS, text)?.role == Role::Admin;
+                    taken = taken.or(is_admin.then_some(other));
+                }
+                if rows(looked, 1).next().is_none() {
+                    checks.push(Check::Empty { table: USERS.to_owned() });
+                }
+            }
+            if let Some(taken) = taken {
                 return Err(StoreError::Exists(format!("user {taken}")));
             }
             let made = User { created: looked.at.floor(), ..user.clone() };
-            let mut checks = vec![still(USERS, name, None)];
-            if only_if_first {
-                checks.push(Check::Empty { table: USERS.to_owned() });
-            }
             let writes = vec![set(USERS, name, json(USERS, &made)?)];
             // A new account has no connections, but pages show its display name.
             let tells = made.display_name.map(|_| Tell::Accounts).into_iter().collect();

@@ -13,8 +13,8 @@ pub(super) struct Failover {
     pub(super) several: bool,
     /// Starts a second node on this machine; `None` where the configuration has no file that it could read.
     pub(super) second: Option<String>,
-    /// Kills the node that holds a job.
-    pub(super) drill: String,
+    /// Kills the node that holds a job; `None` where only programs hold jobs, which Soloist cannot kill.
+    pub(super) drill: Option<String>,
 }
 
 impl Failover {
@@ -22,22 +22,26 @@ impl Failover {
         let config = web.config();
         let living = web.feed.nodes().iter().filter(|node| node.is_alive()).count();
         // One that is held is a better example than one that no node runs.
-        let jobs = web.live.jobs_for(caller);
+        let all = web.live.jobs_for(caller);
+        let programs_only = !all.is_empty() && all.iter().all(|job| job.is_external());
+        let jobs: Vec<_> = all.iter().filter(|job| !job.is_external()).collect();
         let held = web.feed.held();
         let known = |name: &str| jobs.iter().any(|job| job.name.as_str() == name);
         let example = held.iter().map(|(job, _)| job.to_string()).find(|name| known(name));
         let example = example.or_else(|| jobs.first().map(|job| job.name.to_string()));
-        Self::with(&config, living > 1, example.as_deref())
+        let example = example.unwrap_or_else(|| "JOB".to_owned());
+        Self::with(&config, living > 1, (!programs_only).then_some(&*example))
     }
 
-    pub(super) fn with(config: &Config, several: bool, job: Option<&str>) -> Self {
+    /// `job`: one that a node holds, or may.
+    fn with(config: &Config, several: bool, job: Option<&str>) -> Self {
         let whole = config.file.as_ref().and_then(|file| std::path::absolute(file).ok());
         let file = whole.map(|file| quoted(&file.display().to_string()));
         let program = match &file {
             Some(file) => format!("soloist --config {file}"),
             None => "soloist".to_owned(),
         };
-        let drill = format!("{program} drill {}", job.unwrap_or("JOB"));
+        let drill = job.map(|job| format!("{program} drill {job}"));
         let second = file.is_some().then(|| {
             let (name, listen) = (other_name(&config.node), beside(config.listen));
             format!("{program} serve --node {name} --listen {listen}")

@@ -234,7 +234,7 @@ pub async fn page(
     let extent = Extent::named(wanted.hold.as_deref());
     let seen = web.feed.job(&job.name);
     let drilled = seen.as_ref().and_then(|seen| drilled(lang, seen.record.drill.as_ref()?));
-    let voice = Voice { lang, external: job.is_external() };
+    let voice = Voice { lang, external: job.is_external(), lease: job.timing.ttl };
     let held = read
         .past
         .as_ref()

@@ -42,7 +42,7 @@ use soloist_store::accounts::{NO_PASSWORD, User};
 use soloist_store::credentials::{ApiToken, OpenSession, Session};
 use soloist_store::journal::{AuditEntry, LogLine, LogPage, RunEntry, Stream};
 use soloist_store::leases::HeldLease;
-use soloist_view::fixtures::{NOW, before, every_state, node, stuck};
+use soloist_view::fixtures::{NOW, SECOND, before, every_state, node, stuck};
 use soloist_view::{LeaseKind, NodeView};
 
 fn frame(lang: Language, theme: &str, here: &'static str, title: &str) -> Frame {
@@ -288,7 +288,9 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
                 failover: Some(Failover {
                     several: false,
                     second: Some("soloist --config /etc/soloist/soloist.toml serve --node node-b --listen 127.0.0.1:8081".to_owned()),
-                    drill: "soloist --config /etc/soloist/soloist.toml drill outbound".to_owned(),
+                    drill: Some(
+                        "soloist --config /etc/soloist/soloist.toml drill outbound".to_owned(),
+                    ),
                 }),
             }),
         ),
@@ -375,7 +377,7 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
 
 fn holders(lang: Language) -> Holders {
     let line = holding();
-    let voice = Voice { lang, external: false };
+    let voice = Voice { lang, external: false, lease: SECOND * 5 };
     Holders::of("outbound", &line, Extent::Day, NOW, voice)
 }
 

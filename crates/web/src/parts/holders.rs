@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use askama::Template;
 
+use soloist_domain::job::RunEnd;
 use soloist_domain::time::StoreTime;
 use soloist_domain::timeline::tell::{Gap, Takeover, Why};
 use soloist_domain::timeline::{Timeline, WantKind};
@@ -36,12 +37,19 @@ pub struct Voice {
     pub lang: Language,
     /// It is an external job.
     pub external: bool,
+    /// How long its leases last unrenewed.
+    pub lease: Duration,
 }
 
 impl Voice {
     /// The first of two messages where nodes run the job, the second where a program does.
     fn by_runner(self, node: &'static str, program: &'static str) -> &'static str {
         if self.external { program } else { node }
+    }
+
+    /// A program was lost, and nobody saw when: the recorded end is that of its lease.
+    fn ran_out(self, one: &Takeover) -> bool {
+        self.external && one.end == RunEnd::Lost
     }
 }
 
@@ -197,7 +205,7 @@ impl Holders {
         let bottom = lanes.len() * LANE + 2;
         let marks = takeovers.iter().rev().take(MARKED);
         let mut marks: Vec<Mark> =
-            marks.filter_map(|one| mark(&shown, one, &lanes, &scale, lang)).collect();
+            marks.filter_map(|one| mark(&shown, one, &lanes, &scale, voice)).collect();
         apart(&mut marks);
         let whys = Why::ALL.into_iter().filter(|why| gaps.iter().any(|gap| gap.why == *why));
         let legend = whys.map(|why| Legend { class: why.as_str(), text: why_word(why, voice) });
@@ -349,8 +357,9 @@ fn mark(
     one: &Takeover,
     lanes: &[Lane],
     scale: &Scale,
-    lang: Language,
+    voice: Voice,
 ) -> Option<Mark> {
+    let lang = voice.lang;
     let spans = line.spans.iter().map(|span| (span.first, &span.node));
     let mut all = spans.chain(line.present.iter().map(|run| (run.token, &run.node)));
     let (_, node) = all.find(|(token, _)| *token == one.token)?;
@@ -362,7 +371,8 @@ fn mark(
         ("before", Arg::from(one.before.as_str())),
         ("ms", Arg::from(ms.clone())),
     ];
-    let title = say(lang, "hold-takeover", &args);
+    let id = if voice.ran_out(one) { "hold-program-takeover" } else { "hold-takeover" };
+    let title = say(lang, id, &args);
     let anchor = if place > 85_000 { "end" } else { "start" };
     Some(Mark { place, x: scale::percent(place), text: ms, y: lane.y, title, anchor })
 }

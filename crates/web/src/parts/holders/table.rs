@@ -6,7 +6,7 @@ use soloist_domain::job::RunEnd;
 use soloist_domain::time::StoreTime;
 use soloist_domain::timeline::tell::{Gap, Takeover, Why};
 use soloist_domain::timeline::{Timeline, WantKind};
-use soloist_view::words::{Arg, Language, Piece, day_clock, exactly, say};
+use soloist_view::words::{Arg, Language, Piece, day_clock, duration, exactly, say};
 
 /// Lines of the table, the newest.
 const SHOWN: usize = 100;
@@ -28,7 +28,7 @@ fn ended(end: RunEnd, voice: Voice) -> String {
         RunEnd::Exited => "end-exited",
         RunEnd::Crashed => voice.by_runner("hold-crashed", "hold-program-failed"),
         RunEnd::Stopped => "end-stopped",
-        RunEnd::Lost => "end-lost",
+        RunEnd::Lost => voice.by_runner("end-lost", "end-lost-program"),
         RunEnd::Died => "end-died",
         RunEnd::Fenced => "end-fenced",
         RunEnd::TimedOut => "end-timed-out",
@@ -73,8 +73,10 @@ pub(super) fn lines(
         let args = [
             ("before", Arg::from(one.before.as_str())),
             ("ms", Arg::from(exactly(lang, one.took))),
+            ("lease", Arg::from(duration(lang, voice.lease))),
         ];
-        Some(say(lang, "hold-took", &args))
+        let id = if voice.ran_out(one) { "hold-program-took" } else { "hold-took" };
+        Some(say(lang, id, &args))
     };
     let mut all = Vec::new();
     for span in &shown.spans {

@@ -2,14 +2,14 @@
 
 use super::*;
 use crate::parts::render;
-use soloist_domain::job::RunEnd;
 use soloist_domain::lease::Token;
 use soloist_domain::name::{NodeName, UserName};
 use soloist_domain::timeline::{Present, Span, Wanted};
 
 const HOUR: i64 = 3_600_000;
 const NOW: StoreTime = StoreTime(1_000 * HOUR);
-const EN: Voice = Voice { lang: Language::En, external: false };
+const EN: Voice = Voice { lang: Language::En, external: false, lease: LEASE };
+const LEASE: Duration = Duration::from_secs(5);
 
 pub(in crate::parts) fn span(
     token: u64,
@@ -56,7 +56,13 @@ fn line() -> Timeline {
 }
 
 fn html(extent: Extent, lang: Language) -> String {
-    render(&Holders::of("outbound", &line(), extent, NOW, Voice { lang, external: false }))
+    render(&Holders::of(
+        "outbound",
+        &line(),
+        extent,
+        NOW,
+        Voice { lang, external: false, lease: LEASE },
+    ))
 }
 
 #[test]
@@ -98,7 +104,7 @@ fn of_an_external_job_programs_are_waited_for_and_fail_and_no_node_is_named() {
         (Language::Zh, ["等待程序", "失败后等待", "失败"]),
     ] {
         let drawn = |line: &Timeline| {
-            let voice = Voice { lang, external: true };
+            let voice = Voice { lang, external: true, lease: LEASE };
             render(&Holders::of("thread", line, Extent::Day, NOW, voice))
         };
         let text = drawn(&line(Vec::new())) + &drawn(&line(vec![crashed.clone()]));
@@ -109,6 +115,44 @@ fn of_an_external_job_programs_are_waited_for_and_fail_and_no_node_is_named() {
         for word in ["node", "节点", "crash", "崩溃"] {
             assert!(!text.contains(word), "{word}: {text}");
         }
+    }
+}
+
+#[test]
+fn a_program_that_was_lost_is_told_by_the_end_of_its_lease() {
+    let lost = Span { end: RunEnd::Lost, ..span(7, "shop-7f", NOW.0 - HOUR, HOUR / 2, 1, 1) };
+    let present = Present {
+        node: NodeName::new("shop-9c").expect("a valid name"),
+        token: Token(8),
+        from: lost.to,
+    };
+    let line = Timeline { spans: vec![lost], present: Some(present), ..line() };
+    let told = |lang, external| {
+        render(&Holders::of(
+            "outbound",
+            &line,
+            Extent::Day,
+            NOW,
+            Voice { lang, external, lease: LEASE },
+        ))
+    };
+    for (lang, words) in [
+        (
+            Language::En,
+            [
+                "program lost: its lease ended",
+                "took over from shop-7f in 0 s after its lease ended, up to 5 s after its last word",
+            ],
+        ),
+        (Language::Zh, ["程序失联，租约到期", "到期时距它最后一次续约最多 5 秒"]),
+    ] {
+        let text = told(lang, true);
+        for word in words {
+            assert!(text.contains(word), "{word}: {text}");
+        }
+        // A guard saw the end of a script.
+        let text = told(lang, false);
+        assert!(!text.contains(words[1]), "{text}");
     }
 }
 
