@@ -91,16 +91,12 @@ pub(super) fn adopt<'a>(
 impl Books<'_> {
     /// Writes an entry, or lets the newest stand for it as well.
     pub(super) fn tell(&mut self, entry: Entry) {
-<<<<<<< HEAD
         self.note(&entry, None);
-        if let (Some(last), Some(order)) = (self.clock.recent.last_mut(), self.order) {
-=======
         // The entry of a tick that runs by its name stays its own.
         let open = self.clock.open().map(|open| open.tick.name.clone());
         let last =
             self.clock.recent.last_mut().filter(|last| Some(&last.tick.name) != open.as_ref());
         if let (Some(last), Some(order)) = (last, self.order) {
->>>>>>> 0c5f785e484affe72f684fd58cf428954a460508
             let before = last.clone();
             if last.join(&entry, order) {
                 let joined = last.clone();
