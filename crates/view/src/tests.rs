@@ -527,7 +527,7 @@ fn with_tick(phase: serde_json::Value) -> (JobConfig, JobRecord) {
         "tick": tick, "attempt": 2, "token": record.token, "by": "clock", "granted": before(8), "late_ms": 3,
         "crashes": 2, "rules": rules, "phase": phase,
     });
-    let mut clock = tick::Clock::begin("", &record, before(65));
+    let mut clock = Clock::begin("", &record, before(65));
     clock.open = Some(serde_json::from_value(open).expect("an open tick"));
     record.clock = Some(Box::new(clock));
     (job, record)
@@ -577,7 +577,7 @@ fn a_late_tick_says_which_obstacle_no_node_can_pass() {
     let mut job = config("settle", "Settlement", "结算");
     job.schedule = Some(scheduled(&job.name));
     let mut record = wanted(&job, &["li"]);
-    record.clock = Some(Box::new(tick::Clock::begin("", &record, before(65))));
+    record.clock = Some(Box::new(Clock::begin("", &record, before(65))));
     let why = |nodes: &[NodeRecord], state| {
         let view = look(record.clone(), &job, nodes, Language::En, Duration::ZERO);
         assert_eq!(view.state, state);
@@ -601,7 +601,7 @@ fn a_run_by_hand_that_waits_names_who_asked_for_it() {
     let mut job = config("settle", "Settlement", "结算");
     job.schedule = Some(scheduled(&job.name));
     let mut record = wanted(&job, &[]);
-    let mut clock = tick::Clock::begin("", &record, before(3_600));
+    let mut clock = Clock::begin("", &record, before(3_600));
     let name = tick::TickName("settle@hand:01M8HB2ZHJ191E2XZN4WVCQ8MW".to_owned());
     clock.asked.push(tick::Asked {
         tick: tick::Tick { name, due: before(1), starts: before(1), note: None },

@@ -232,7 +232,7 @@ mod tests {
         let unknown = detail("{\"on\":true,\"onn\":1}");
         assert!(unknown.contains("unknown field `onn`"), "{unknown}");
         assert!(!unknown.contains("(field "), "{unknown}");
-        let nested = read::<crate::api::ticks::RunBody>(br#"{"params":{"need":"1"},"bogus":1}"#);
+        let nested = read::<ticks::RunBody>(br#"{"params":{"need":"1"},"bogus":1}"#);
         let nested = nested.unwrap_err().to_string();
         assert!(nested.contains("unknown field `bogus`") && !nested.contains("need"), "{nested}");
         assert!(detail("{}").contains("missing field `on`"));
