@@ -231,10 +231,21 @@ impl Books<'_> {
             until: several.then_some(next_to_last),
             ..Entry::of(first, Outcome::Covered, None)
         };
+        let mut older = vec![passed];
+        let wanted = !self.clock.standing(last.starts).is_off();
+        if wanted && self.clock.open.is_none() && !self.clock.may_have_forgotten(last.starts) {
+            // What waits already gets no older than the gap: the newest stand for it, too.
+            let tick = last.clone();
+            let mut all = Pending { since: tick.starts, tick, behind: false, why: None, older };
+            for one in std::mem::take(&mut self.clock.pending).into_iter().rev() {
+                all.take_in(one, self.order);
+            }
+            older = all.older;
+        }
         self.expire(schedule, last.starts);
         self.clock.accounted = last.starts;
         self.clock.last = Some(last.name.clone());
-        self.arrive(schedule, last, vec![passed]);
+        self.arrive(schedule, last, older);
         end
     }
 
