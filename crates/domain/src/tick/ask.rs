@@ -1,7 +1,7 @@
 //! Runs that a person asks for: by hand, or of a tick of the schedule by its name.
 
 use super::account::{Books, adopt};
-use super::record::{Asked, Clock, Entry, MOST_ASKED, Outcome};
+use super::record::{Asked, Clock, Entry, MOST_ASKED, Open, Outcome, Phase};
 use super::rules::Schedule;
 use super::{Tick, TickName, Ticks};
 use crate::job::{Hold, JobRecord};
@@ -121,6 +121,12 @@ pub(crate) fn reset(record: &mut JobRecord, now: StoreTime) -> bool {
         clock.shifts.iter_mut().for_each(|shift| shift.at = shift.at.min(now));
         if let Some(taken) = &mut clock.taken {
             taken.starts = taken.starts.min(now);
+        }
+        // What ended later than now would be open until then.
+        if clock.open.as_ref().is_some_and(Open::is_over) {
+            clock.open = None;
+        } else if let Some(Open { phase: Phase::Again { at, since, .. }, .. }) = &mut clock.open {
+            (*at, *since) = ((*at).min(now), (*since).min(now));
         }
     }
     ahead

@@ -612,6 +612,20 @@ fn a_clock_that_was_far_ahead_stands_in_the_way_until_it_is_reset() {
     assert!(world.acquire().is_ok());
 }
 
+#[test]
+fn after_a_reset_a_tick_that_ended_ahead_of_the_clock_is_not_open() {
+    let mut world = World::new(MINUTE, Rules::default());
+    world.now = 1_000 * MINUTE;
+    world.settle();
+    world.acquire().expect("due");
+    world.end(RunEnd::Exited, Then::Nothing);
+    world.now = 5 * MINUTE + SECOND;
+    let now = world.at();
+    assert!(law::reset(&mut world.job, now).0);
+    world.now = 6 * MINUTE;
+    assert_eq!(world.acquire().expect("not skipped").tick.starts.0, 6 * MINUTE);
+}
+
 /// A small generator: the tests of this room draw no random numbers from outside.
 struct Dice(u64);
 
