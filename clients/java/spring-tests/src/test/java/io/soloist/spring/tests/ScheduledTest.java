@@ -105,15 +105,15 @@ class ScheduledTest {
         soloist.lead("settle");
     }
 
-    @Test void one_that_the_end_of_the_application_stops_is_neither_done_nor_failed() {
+    @Test void one_that_the_end_of_the_application_stops_is_lost() {
         try (FakeSoloist fake = new FakeSoloist(true)) {
             try (var app = Apps.start(fake, List.of(), Settling.class, Manager.class)) {
                 fake.tick("settle", Map.of("rest", "yes"));
                 fake.awaitHeld("settle");
                 fake.await("it runs", () -> app.getBean(SoloistRunner.class).leads("settle"));
             }
-            assertThat(fake.end("settle")).isNull();
-            assertThat(fake.isHeld("settle")).isTrue(); // until it runs out, which no fake does
+            assertThat(fake.end("settle")).isEqualTo("lost");
+            assertThat(fake.isHeld("settle")).isFalse();
         }
     }
 
