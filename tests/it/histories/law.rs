@@ -200,6 +200,9 @@ impl Law {
         if let (Some(here), Some(there)) = (&mut record.last_exit, &real.last_exit) {
             near(&mut here.at, there.at);
         }
+        if let (Some(here), Some(there)) = (&mut record.last_success, real.last_success) {
+            near(here, there);
+        }
         if let (Some(here), Some(there)) = (&mut record.last_switch, &real.last_switch) {
             near(&mut here.at, there.at);
         }
