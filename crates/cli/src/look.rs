@@ -1,13 +1,14 @@
 //! Looking: status, why, runs. Nothing here changes anything.
 
-use super::office::Office;
+use super::office::{Office, at, no_job};
 use super::output::{json, local_of, print, print_json, table, visible};
 use super::watch::Watch;
 use super::{Failure, RunsArgs, StatusArgs};
+use soloist_remote::address;
 use soloist_store::journal::RUNS_KEPT;
 use soloist_view::RunView;
 use soloist_view::lists::Runs;
-use soloist_view::status::StatusRow;
+use soloist_view::status::{Status, StatusRow};
 
 /// `status`.
 pub(super) async fn status(office: &Office, args: &StatusArgs) -> Result<(), Failure> {
@@ -40,7 +41,7 @@ async fn picture(office: &Office, args: &StatusArgs) -> Result<String, Failure> 
             None => json(&office.jobs().await?, args.watch),
         };
     }
-    let rows = office.status(args.job.as_deref()).await?;
+    let rows = rows(office, args.job.as_deref()).await?;
     if rows.is_empty() {
         return Ok("The configuration has no jobs.".to_owned());
     }
@@ -59,6 +60,17 @@ async fn picture(office: &Office, args: &StatusArgs) -> Result<String, Failure> 
         }
     }
     Ok(text)
+}
+
+/// The rows of the table: of all jobs, or of one.
+async fn rows(office: &Office, only: Option<&str>) -> Result<Vec<StatusRow>, Failure> {
+    let Status { mut rows, .. } = office.get("/api/v1/status").await?;
+    let Some(name) = only else { return Ok(rows) };
+    if !rows.iter().any(|row| row.job == name) {
+        return Err(no_job(name, rows.iter().map(|row| row.job.as_str())));
+    }
+    rows.retain(|row| row.job == name);
+    Ok(rows)
 }
 
 fn row(row: &StatusRow) -> Vec<String> {
@@ -84,7 +96,18 @@ pub(super) async fn why(office: &Office, job: &str) -> Result<(), Failure> {
 
 /// `runs`.
 pub(super) async fn runs(office: &Office, args: &RunsArgs) -> Result<(), Failure> {
-    let runs = office.runs(&args.job, args.limit.clamp(1, RUNS_KEPT)).await?;
+    let (mut runs, limit) = (Vec::<RunView>::new(), args.limit.clamp(1, RUNS_KEPT));
+    while runs.len() < limit {
+        let query = [
+            ("limit", Some((limit - runs.len()).to_string())),
+            ("before", runs.last().map(|run| run.id.clone())),
+        ];
+        let more: Runs = office.get(address(&at(&args.job, "/runs"), &query)).await?;
+        if more.runs.is_empty() {
+            break;
+        }
+        runs.extend(more.runs);
+    }
     if args.list.json {
         return print_json(&Runs { runs });
     }

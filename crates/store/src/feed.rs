@@ -381,6 +381,12 @@ impl Feed {
         self.write(|p| p.own = Some(node));
     }
 
+    /// Whether this process is that node.
+    #[must_use]
+    pub fn is_own(&self, node: &NodeName) -> bool {
+        self.read(|p| p.own.as_ref() == Some(node))
+    }
+
     /// Nodes that were just read, with the silence that counts: pages, the API and alerts call a node lost by this alone. After an
     /// outage of the store every node gets as long as a node may be silent at any time.
     #[must_use]
@@ -499,6 +505,13 @@ impl Feed {
         tokio::spawn(async move { follower.follow(events).await });
     }
 
+    /// For a process that asks something and ends: it reads `jobs` when it is told to, and hears nothing in between.
+    #[must_use]
+    pub fn looks(&self, store: Store, jobs: Vec<Followed>) -> Looks {
+        let own = watch::channel(jobs.clone()).1;
+        Looks(Follower::new(self.clone(), store, jobs, own))
+    }
+
     fn read<T>(&self, look: impl FnOnce(&Pictures) -> T) -> T {
         look(&self.shared.pictures.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -510,6 +523,16 @@ impl Feed {
     fn tell(&self, change: Change) {
         // No listener is no error: everything can be read again.
         drop(self.shared.changes.send(change));
+    }
+}
+
+/// See [`Feed::looks`].
+pub struct Looks(Follower);
+
+impl Looks {
+    /// Reads the nodes, and all jobs that there are now.
+    pub async fn look(&mut self) {
+        self.0.look().await;
     }
 }
 

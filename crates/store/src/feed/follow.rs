@@ -101,6 +101,13 @@ impl Follower {
         }
     }
 
+    /// Reads everything once.
+    pub(super) async fn look(&mut self) {
+        self.read_nodes(false).await;
+        self.choose();
+        self.fetch(self.names.clone()).await;
+    }
+
     /// Keeps the feed true until the runtime ends.
     pub(super) async fn follow(&mut self, mut events: Option<mpsc::Receiver<StoreEvent>>) {
         let mut held_at = Instant::now();
