@@ -51,8 +51,10 @@ pub async fn one(store: &Store, actor: &Actor, name: &str) -> Result<User> {
 fn unknown(name: &str) -> OpsError {
     let name: String = name.chars().take(64).collect();
     OpsError::NotFound(
-        Detail::new(format!("there is no account {name:?}: GET /api/v1/users lists them"))
-            .told("refused-no-account", &[("user", &name)]),
+        Detail::new(format!(
+            "there is no account {name:?}: GET /api/v1/users lists them, and soloist user list"
+        ))
+        .told("refused-no-account", &[("user", &name)]),
     )
 }
 
