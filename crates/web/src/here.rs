@@ -1,6 +1,6 @@
 //! The handlers of the API without a network: for the command line, which asks them in its own process when it opens the store itself.
 //!
-//! [`open`] makes the same application as [`super::serve`], from the same table, and hands calls to it as values. So a command is told the
+//! [`open`] makes the same application as [`super::serve`], of the lines of the same table that are for programs, and hands calls to it as values. So a command is told the
 //! same by a node and at the store. Nothing is kept true between two calls: before each the nodes and the jobs are read anew.
 //!
 //! Who calls is a [`Person`]: a value that only this file makes, and that it lays beside the request. The door takes it from there. What
@@ -92,7 +92,7 @@ async fn answer_all(web: Web, mut looks: Looks, mut asked: mpsc::UnboundedReceiv
         .app_data(web::Data::new(web.clone()))
         .app_data(web::PayloadConfig::new(BODY_MAX))
         .wrap(from_fn(door::door))
-        .configure(routes::mount);
+        .configure(routes::mount_api);
     let Ok(app) = app.into_factory().new_service(AppConfig::default()).await else { return };
     while let Some((call, person, answer)) = next {
         looks.look().await;
