@@ -14,7 +14,7 @@ use soloist_store::feed::{Feed, Seen};
 use soloist_store::ticks::TickBook as _;
 
 /// How often it is looked what is due. An entry is written at most 5 s after it is certain.
-const EVERY: Duration = Duration::from_millis(500);
+const EVERY: Duration = Duration::from_secs(1);
 /// Who is asked for a lease at that instant writes it anyway.
 const LEAVE_IT: Duration = Duration::from_secs(1);
 

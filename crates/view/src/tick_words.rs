@@ -100,6 +100,8 @@ pub fn why(lang: Language, why: &Why) -> String {
         Why::TimedOut => say(lang, "tick-why-timed-out", &[]),
         Why::Stopped { node } => on("tick-why-stopped", node),
         Why::Gone { node } => on("tick-why-gone", node),
+        Why::Died { node, guard: true } => on("after-guard-died", node),
+        Why::Died { node, guard: false } => on("after-died", node),
         Why::Fenced { node } => on("tick-why-fenced", node),
         Why::TakenBack { by } => named("tick-why-taken-back", by),
         Why::Forgot => say(lang, "tick-why-forgot", &[]),

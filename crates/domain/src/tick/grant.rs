@@ -314,7 +314,12 @@ pub(crate) fn ended(
             }
         }
         RunEnd::Fenced => books.lose(now, Why::Fenced { node }),
-        RunEnd::Lost | RunEnd::Died => books.lose(now, Why::Gone { node }),
+        RunEnd::Died => {
+            // A script has a signal: that of its guard.
+            let guard = ended.exit.signal.is_some();
+            books.lose(now, Why::Died { node, guard });
+        }
+        RunEnd::Lost => books.lose(now, Why::Gone { node }),
     }
     Some(books.writes)
 }

@@ -371,6 +371,7 @@ pub enum Why {
     TimedOut,
     Stopped { node: NodeName },
     Gone { node: NodeName },
+    Died { node: NodeName, guard: bool },
     Fenced { node: NodeName },
     TakenBack { by: UserName },
     Forgot,
@@ -396,6 +397,9 @@ impl std::fmt::Display for Why {
             Self::TimedOut => write!(f, "it took too long, or was silent for too long"),
             Self::Stopped { node } => write!(f, "it was stopped on {node}"),
             Self::Gone { node } => write!(f, "{node} was lost"),
+            // Of a script, or else the program that held the lease.
+            Self::Died { node, guard: true } => write!(f, "its guard on {node} died"),
+            Self::Died { node, guard: false } => write!(f, "the program {node} died"),
             Self::Fenced { node } => write!(f, "{node} lost the lease"),
             Self::TakenBack { by } => write!(f, "{by} took it back"),
             Self::Forgot => write!(f, "the store forgot whether it ran"),
