@@ -4,7 +4,7 @@
 //! says nothing: nobody holds it, wants it or forbids it, and nothing ever ran. A store that kept it would grow for ever.
 //!
 //! What goes with it is its newest token. The next grant of that name has a token of the store's clock alone, and of what the asking
-//! node saw ([`super::lease`], `mint`). The token that is forgotten is at most [`AHEAD`] ahead of the clock when the record is written, and
+//! node saw ([`super::lease`], `mint`). The token that is forgotten is at most `AHEAD` ahead of the clock when the record is written, and
 //! the record goes [`KEPT`] later by that same clock. So the next token is greater, unless the store's clock is set back by more than
 //! the difference, 29 days, after it has shown the later instant. Nothing guards against that here, and nothing more is lost than in a
 //! store that was emptied, where the same clock is all that is left: the clock's jump stops all grants for a while (`domain::doubt`), a
