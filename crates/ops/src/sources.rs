@@ -240,7 +240,7 @@ pub async fn remove_task(
             let who = view.held.as_ref().map_or("a collector", |(who, ..)| who.as_str());
             return Err(OpsError::Conflict(
                 Detail::new(format!(
-                    "{who} has this task in hand, and what it does on it would be lost: repeat it with ?force=true, or soloist task remove {} --yes",
+                    "{who} is working on this task, and its work would be lost: repeat it with ?force=true, or soloist task remove {} --yes",
                     id.0
                 ))
                 .told("refused-task-held", &[("collector", &who)]),
