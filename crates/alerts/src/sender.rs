@@ -1,8 +1,8 @@
 //! Watches on every node, decides and sends on one.
 //!
-//! The node that has the sender's seat in the store writes down what begins and what is over, then sends, by each channel one
-//! message at a time, and notes what was taken. When it dies, another has the seat within seconds and goes on from what is
-//! written: a message may come twice, and none is lost. That the store is out of reach each node tells for itself, from memory.
+//! The node with the sender's seat in the store records what begins and ends, then sends, one message at a time for each channel, and
+//! records what was accepted. When it dies, another node acquires the seat within seconds and continues from the records: a message may
+//! come twice, none is lost. Each node reports an unreachable store for itself, from memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What this node sees, for the rules of `domain::alert`, and how it is said to people.
+//! What this node observes, for the rules of `domain::alert`, and the sentences for people.
 
 use std::sync::Arc;
 

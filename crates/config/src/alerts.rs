@@ -1,4 +1,4 @@
-//! `[[alert]]` and `[channel.NAME]`: what people are told of, and by which way.
+//! `[[alert]]` and `[channel.NAME]`: which alerts are sent, and where.
 //!
 //! It checks text and files and sends nothing; that is the business of `alerts`.
 

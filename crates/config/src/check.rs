@@ -1,6 +1,6 @@
-//! What can only be known by looking at this machine: commands, directories, permissions.
+//! Checks that need this machine: commands, directories, permissions.
 //!
-//! It reads metadata and first lines and changes nothing; the values were found well formed before.
+//! It reads metadata and first lines and changes nothing; the form of the values was checked before.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! A tolerant walk over a TOML document: it notes what is wrong with a value and goes on with the next.
+//! A tolerant walk over a TOML document: it notes what is wrong with a value and continues with the next.
 //!
 //! serde would stop at the first mistake. This file knows TOML, lines and types; it knows no key of ours.
 

@@ -1,4 +1,4 @@
-//! The user that a job runs as, and the files of its secrets: what this machine says of them now. It keeps nothing.
+//! The user of a job and the files of its secrets: what this machine says about them now. It keeps nothing.
 
 use std::ffi::CString;
 use std::os::unix::fs::MetadataExt as _;

@@ -1,4 +1,4 @@
-//! Keys of `[[job]]` that stand by themselves: its group on the page, and how long a run may last or be silent.
+//! Independent keys of `[[job]]`: its group on the page, and how long a run may last or be silent.
 
 use std::time::Duration;
 

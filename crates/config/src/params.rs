@@ -1,4 +1,4 @@
-//! Parameters of a job: what a person may say to one run, and how that is checked. A script gets them as variables, never in a command line.
+//! Parameters of a job: what a person may set for one run, and how that is checked. A script gets them as variables, never in a command line.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;

@@ -1,4 +1,4 @@
-//! The keys of `[[job]]` that say when it runs: its schedule, what becomes of ticks, its parameters.
+//! The keys of `[[job]]` that say when it runs: its schedule, the rules for its ticks, its parameters.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The level of containment that a node chose for its guards, as it tells them.
+//! The level of containment that a node chose, in the form that it passes to its guards.
 
 use std::path::PathBuf;
 

@@ -1,11 +1,10 @@
-//! Gives the lease back for a node that is dead, after the tree is proved gone: a run's by recording its end, a task's
-//! by reporting what came of it, a turn by passing it.
+//! Releases the lease for a dead node, after the tree is proved gone: it records the end of a run, reports the result of a task, or
+//! passes a turn.
 //!
-//! A guard of a node that runs jobs asks the node's agent: one process with a connection that is open already. So two
-//! hundred guards of a dead node do not dial at once, and another node is told a millisecond after the proof. A guard
-//! without an agent, or whose agent does not answer, dials by itself. Either way it tries for as long as the lease could
-//! still be in the way of another node, then leaves it to run out. A second attempt to give a lease back is refused: its
-//! token is gone.
+//! A guard of a node that runs jobs asks the node's agent: one process with an open connection. So two hundred guards of a dead node do
+//! not connect at once, and another node is notified a millisecond after the proof. A guard without an agent, or whose agent does not
+//! answer, connects by itself. Either way it retries while the lease could still block another node, then lets it expire. A second
+//! attempt to release is refused: its token is gone.
 //!
 //! Only here does a guard start a runtime: nothing is left to kill, so nothing can be late.
 

@@ -1,7 +1,7 @@
-//! One script under one guard: started when the plan comes, killed in time, and proved gone.
+//! One script under one guard: started when the plan arrives, killed in time, and proved gone.
 //!
-//! The deadline is an absolute instant of CLOCK_BOOTTIME that only messages of the node move, and only forwards. Even if something
-//! fails meanwhile, this ends with the proof (`ECHILD`) and no sooner.
+//! The deadline is an absolute instant of CLOCK_BOOTTIME that only messages of the node move, and only forwards. Even after an error
+//! this ends with the proof (`ECHILD`) and not before.
 
 use std::os::fd::AsFd;
 use std::time::Duration;

@@ -1,7 +1,7 @@
-//! What administrators do to accounts, and people to their own: who may, and the entry in the audit in the same step.
+//! Acts on accounts, by administrators and by their owners: the right, and the entry in the audit in the same step.
 //!
-//! An account is administered by admins ([`Actor`] with that role, by no bound token), by a person who reaches the store from
-//! a terminal, and by the holder of a one-time link. Tokens and sessions are `credentials`.
+//! Admins ([`Actor`] with that role, by no bound token), a person at a terminal with access to the store, and the holder of a one-time link
+//! may administer an account. Tokens and sessions are `credentials`.
 
 use super::{Act, Actor, OpsError, Result, Signature, line, noting, quota};
 use soloist_domain::detail::Detail;

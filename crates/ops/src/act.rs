@@ -1,4 +1,4 @@
-//! The names of all acts: the codes that stand in the audit, and the messages that say them to people.
+//! The names of all acts: the codes in the audit, and their messages for people.
 
 macro_rules! acts {
     ($($name:ident, $code:literal, $message:literal, $told:literal;)*) => {

@@ -1,4 +1,4 @@
-//! Whether a drill may be ordered. Page, API and command line ask here: they refuse the same things in the same words.
+//! Whether a drill may be ordered: the same rules and words for page, API and command line.
 
 use soloist_domain::detail::Detail;
 use soloist_domain::job::{JobRecord, LeaseRecord};

@@ -1,4 +1,4 @@
-//! Runs that people ask for: now, by hand, or of a tick by its name.
+//! Runs that people request: now, by hand, or of a tick by its name.
 
 use std::collections::BTreeMap;
 

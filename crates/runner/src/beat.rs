@@ -1,5 +1,5 @@
-//! The heartbeat: tells the store that this node lives, what it may run and what it defines, and notices a second process
-//! of the same name. Leases do not depend on it; the feed says whether the node is to be drained.
+//! The heartbeat: reports to the store that this node lives, what it may run and what it defines, and detects a second process of the
+//! same name. Leases do not depend on it; the feed says whether the node is to be drained.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,5 +1,4 @@
-//! What `soloist run`, `soloist collect` and `soloist turn` have in common: what they say, how long they wait, what they
-//! exit with, and how signals stop a command.
+//! Shared by `soloist run`, `soloist collect` and `soloist turn`: messages, waiting times, exit codes, and how signals stop a command.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
-//! A job as the supervisor of this node deals with it: what it knows of the newest lease and run, and what follows from
-//! that for the keeper, the guard and the journal.
+//! A job in the supervisor of this node: the newest lease and run that it knows, and what follows for the keeper, the guard and the
+//! journal.
 //!
-//! It only remembers; what to do is decided in `domain`, and the supervisor does it.
+//! It only remembers; `domain` decides, and the supervisor acts.
 
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! One run for a tick that the caller names, or for the newest tick of an expression: which one is meant, and what is said to who comes later.
+//! One run for a tick that the caller names, or for the newest tick of an expression: which one is meant, and the answer to later callers.
 
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};

@@ -1,15 +1,14 @@
 //! Reads a script's output: bytes become lines, progress lines become progress, a flood becomes a count.
 //!
-//! What it writes is kept as a terminal would show it. A line ends with LF. A carriage return that is not before LF begins it anew: of
-//! a bar of progress the last state is kept. A line that does not end, as a question or such a bar, is shown after a second as
-//! far as it has come, then after two more, four, and so on, up to once a minute; what follows is the next line. Whatever it writes is a
-//! sign of life.
+//! Output is kept as a terminal shows it. A line ends with LF. A carriage return that is not before LF restarts the line, so only the last
+//! state of a progress bar is kept. A line without an end (a question, a bar) is shown after a second, then after two more, four, and so
+//! on, up to once a minute; the rest becomes the next line. Any output is a sign of life.
 //!
-//! Secrets that the script was given are replaced before anything is made of a line: in the whole line, so that one that
-//! came in two pieces, or lies across the place where a long line is cut, is found as well. The end of a line that does not end may become one: it waits.
+//! Secrets of the script are replaced before a line is processed: in the whole line, so that a secret in two pieces, or across the cut of
+//! a long line, is found as well. The end of an unfinished line may become one: it waits.
 //!
-//! Memory is bounded whatever the script writes: a line is cut at 4 KiB, and when the reader of the events is slow,
-//! lines are left out and counted instead of queued.
+//! Memory is bounded whatever the script writes: a line is cut at 4 KiB, and when the reader of the events is slow, lines are dropped and
+//! counted instead of queued.
 
 use std::future::pending;
 use std::time::Duration;

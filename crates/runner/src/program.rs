@@ -1,4 +1,4 @@
-//! A program and where it runs: what a job, `soloist run`, `soloist collect` and `soloist turn` have in common.
+//! A program and where it runs; shared by jobs, `soloist run`, `soloist collect` and `soloist turn`.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};

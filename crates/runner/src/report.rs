@@ -1,6 +1,6 @@
-//! The reports of one run to the journal: gathered, and written in the order in which things happened.
+//! The reports of one run to the journal: collected, and written in the order of the events.
 //!
-//! A slow store makes reports larger, never their queue longer; a store that forgot the run is told all of it again.
+//! A slow store makes reports larger, never their queue longer; a store that forgot the run gets all of it again.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};

@@ -1,10 +1,9 @@
 //! `soloist run`: one command under a lease of its own, guarded and fenced as a job is.
 //!
-//! It waits for the lease, runs the command once, and gives the lease back. It shares the keeper, the guard and the
-//! journal with jobs; there is no configuration, no participation and no retry. The command writes to this process's
-//! own standard output and error, so nothing of it is changed, delayed or kept, and a reader who leaves is the
-//! command's own business; its standard input is empty, as a job's is. Signals that were ignored when this
-//! process was started (`nohup`) stay ignored.
+//! It waits for the lease, runs the command once, and releases the lease. It shares the keeper, the guard and the journal with jobs; there
+//! is no configuration, no participation and no retry. The command writes to this process's own standard output and error, so nothing of
+//! it is changed, delayed or kept; its standard input is empty, as a job's is. Signals that were ignored when this process started
+//! (`nohup`) stay ignored.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

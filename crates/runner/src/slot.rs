@@ -1,7 +1,7 @@
-//! One slot of a collector: claims a task, has the command work on it, and hands the result in with the next claim.
+//! One slot of a collector: claims a task, runs the command on it, and reports the result with the next claim.
 //!
-//! An exchange whose answer was lost is repeated as it was: the same request gets the same answer, and a result that
-//! was accepted is accepted again. A slot that was given nothing waits for its bell.
+//! An exchange without an answer is repeated unchanged: the same request gets the same answer, and an accepted result is accepted again.
+//! An idle slot waits for its bell.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;

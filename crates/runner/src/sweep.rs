@@ -1,10 +1,9 @@
-//! What the node does when a guard is lost: it kills the guard and everything the guard was there for.
+//! What the node does when a guard is lost: it kills the guard and everything that the guard had to kill.
 //!
-//! A run's processes are found in three ways, because none is enough: below the guard while it still lives (it may be
-//! frozen), by the mark `SOLOIST_RUN` in their environment, and, in a process that is a subreaper and starts nothing
-//! but guards, as orphans that came to it: the orphan of a guard that lives goes to that guard and never comes here.
-//! Where the run has a cgroup, the kernel kills what is in it; where it has a pid namespace, the kernel has done so
-//! when the guard died. Only two empty looks in a row count as proof.
+//! A run's processes are found in three ways, because none is enough: below the guard while it still lives (it may be frozen), by the mark
+//! `SOLOIST_RUN` in their environment, and, in a process that is a subreaper and starts nothing but guards, as orphans that came to it:
+//! the orphan of a living guard goes to that guard and never comes here. Where the run has a cgroup, the kernel kills what is in it; where
+//! it has a pid namespace, the kernel did so when the guard died. Only two empty searches in a row count as proof.
 
 use std::collections::HashSet;
 use std::path::Path;

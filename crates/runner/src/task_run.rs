@@ -1,8 +1,8 @@
-//! One task in a collector's hands: its lease extended, its command guarded, its end made into a result.
+//! One claimed task: its lease extended, its command guarded, its end turned into a result.
 //!
-//! The lease is trusted as a job's is: from before the request was sent, and for less than it lasts. The guard has
-//! that end as its deadline, so the command is gone before another collector may be given the task, whatever becomes of
-//! this process and of the store. Each extension lasts as long as the lease that was granted.
+//! The lease is trusted as a job's is: from before the request was sent, and for less than it lasts. That end is the guard's deadline, so
+//! the command is gone before another collector can get the task, whatever happens to this process or to the store. Each extension lasts
+//! as long as the lease that was granted.
 
 use std::time::Duration;
 

@@ -1,6 +1,7 @@
-//! Has the store write what time alone decides of ticks: that one was missed, that a holder is lost, that a window is over.
+//! Has the store write what time alone decides of ticks: a missed one, a lost holder, the end of a window.
 //!
-//! A store that forgot what this node saw is told it first. Whoever asks for a lease has it written, too. This is for jobs that nobody asks for: held, without a living node, or over until tomorrow.
+//! A store that forgot what this node saw gets that first. A request for a lease has it written, too; this is for jobs that nobody asks for:
+//! held, without a living node, or over until tomorrow.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Why something that a command asks for was not granted, or was not kept: the same whether the store or a node was asked.
+//! Why a command did not get, or lost, what it asked for: the same whether the store or a node answered.
 
 use soloist_desk::waiting::DeskError;
 use soloist_remote::RemoteError;

@@ -1,4 +1,4 @@
-//! What a schedule says of itself: its canonical text, its shortest interval, and what that refuses.
+//! Properties of a schedule: its canonical text, its shortest interval, and what that refuses.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Nights in virtual time: a job crashes after two seconds again and again, and each channel hears of it once.
+//! Nights in virtual time: a job crashes repeatedly after two seconds, and each channel gets one message.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The socket file: made so that nobody but user and group may connect from its first instant on, and made again when it was removed.
+//! The socket file: only user and group may connect, from its first instant on; it is made again when it was removed.
 
 use std::fs::File;
 use std::io;

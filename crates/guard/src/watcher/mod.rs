@@ -1,20 +1,20 @@
-//! The watcher: what a guard is for a script, it is for programs on this machine (contract 15).
+//! The watcher: a guard for programs on this machine.
 //!
-//! A program connects to the socket file and says under which leases it works, and until when its work must be over. The watcher kills it
-//! by then. When the kernel says that it is dead, the node gives its leases back. One process for each socket file, without a runtime,
-//! that outlives its node: the next node takes it over.
+//! A program connects to the socket file and says under which leases it works, and until when its work must end. The watcher kills it by
+//! then. When the kernel reports its death, the node releases its leases. One process for each socket file, without a runtime, that
+//! outlives its node: the next node takes it over.
 //!
 //! | file | what |
 //! | --- | --- |
-//! | `said` | the lines |
-//! | `line` | one connection: bytes, lines, answers in order, and who wrote them |
-//! | `program` | what programs say, and the answers |
-//! | `node` | what the node is asked and told |
-//! | `mod` | the loop: accepts, hears, kills in time, sees the dead |
+//! | `said` | the messages |
+//! | `line` | one connection: bytes, lines, answers in order, and the peer |
+//! | `program` | messages of programs, and the answers |
+//! | `node` | questions to the node, and reports to it |
+//! | `mod` | the loop: accepts, reads, kills in time, notices deaths |
 //! | `file` | the socket file |
 //!
-//! The law, what is armed and what a death gives back, is `domain/lifeline.rs`. Who is dead the kernel says by a pidfd, and nothing else does.
-//! Nothing here waits: not for a program, nor for the node.
+//! `domain/lifeline.rs` decides what is armed and what a death releases. Only a pidfd proves a death. Nothing here waits for a program or
+//! for the node.
 
 mod file;
 mod line;

@@ -1,4 +1,4 @@
-//! What the node is asked and told: does a token hold, does a secret; who is dead; what is watched.
+//! Questions to the node (is this token valid, is this secret valid) and reports to it (who died, what is watched).
 
 use std::time::Duration;
 

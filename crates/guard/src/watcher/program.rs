@@ -1,4 +1,4 @@
-//! What programs say, and what each line is answered with.
+//! The lines of programs, and the answer to each.
 
 use serde_json::{Value, json};
 
