@@ -1,7 +1,7 @@
-//! Alerts: what a node sees that a person must be told of, since when, and which alerts begin and end by it.
+//! Alerts: what a person must know, since when, and which alerts begin and end.
 //!
-//! It decides; it reads no clock and sends nothing. Every node watches all the time, so that a node that becomes the sender
-//! knows since when something lasts.
+//! It decides; it reads no clock and sends nothing. Every node watches all the time, so that a node that becomes the sender knows since
+//! when a condition lasts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

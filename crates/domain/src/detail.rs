@@ -1,7 +1,7 @@
-//! Why something was refused, told twice: in English for programs and the command line, and as a message for people on pages.
+//! Why something was refused, twice: in English for programs and the command line, and as a message for people on pages.
 //!
-//! The two may differ: a program is told which call helps, a person what to press. This file has no sentences and knows no
-//! language; the messages are those of `words`, said by `web`.
+//! The two may differ: a program reads which call helps, a person what to press. This file has no sentences and knows no language; the
+//! messages are in `words`, and `web` renders them.
 
 use std::fmt::{self, Display};
 

@@ -1,7 +1,7 @@
-//! Asking for a lease and keeping it: the questions that a node puts to the store, and the answers.
+//! Requests for leases and renewals, and their answers.
 //!
-//! Data alone. `transition/lease.rs` decides the answers. A store and a node with words of their own would not agree on who
-//! may run.
+//! Data only. `transition/lease.rs` decides the answers. If a store and a node had types of their own, they would not agree on who may
+//! run.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What the store knows of a job, and the one word that says what it is doing.
+//! What the store knows of a job, and the one word for its state.
 //!
 //! The state is computed from *wanted x lease x run x freshness* and never stored.
 

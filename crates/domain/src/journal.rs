@@ -1,7 +1,7 @@
-//! What runs did and said: the reports of nodes, and the entries made from them.
+//! What runs did and printed: the reports of nodes, and the entries made from them.
 //!
-//! Data alone. `transition/run.rs` and `transition/output.rs` decide what becomes of a report; the history must read the same
-//! whichever store kept it.
+//! Data only. `transition/run.rs` and `transition/output.rs` decide what a report changes; the history must read the same whichever store
+//! kept it.
 
 use std::time::Duration;
 

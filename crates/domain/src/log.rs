@@ -1,7 +1,7 @@
 //! How much output of a job is kept, and which lines a reader asks for.
 //!
-//! Data and arithmetic alone. The bytes of the kept lines are counted in *stretches* of about a sixteenth of the bound. So the
-//! record of a job says which lines to drop and no line has to be read for it. A line costs the same however many are kept.
+//! Data and arithmetic only. The bytes of the kept lines are counted in *stretches* of about a sixteenth of the bound. So the record of a
+//! job says which lines to drop, and no line must be read for that. A line costs the same however many are kept.
 
 use serde::{Deserialize, Serialize};
 

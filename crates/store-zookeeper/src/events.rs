@@ -1,10 +1,10 @@
-//! What is told to the followers of the store: leases that ended, and whose turn it is. A watch on all nodes, beside the events of the store.
+//! Events for the followers of the store: ended leases, and who has the next turn. A watch on all nodes, beside the events of the store.
 //!
-//! Who is woken stands in the name of a node that is made and deleted in one step. The watch of every process hears that it was made, in order and
-//! with all that must be known; nothing is read for it, and nothing stays. The bell of the store rings as well, in the step of the change: a wake goes
-//! both ways, and the first counts. By the watch alone a turn would wait for two services, one after the other, and a promise lapses meanwhile.
+//! A wake is the name of a node that is made and deleted in one step. The watch of every process reports that it was made, in order and with
+//! everything that is needed; nothing is read for it, and nothing stays. The bell of the store rings as well, in the step of the change: a wake goes
+//! both ways, and the first counts. With the watch alone a turn would wait for two services, one after the other, and a promise expires meanwhile.
 //!
-//! The store's records come without the lease that is here. So they are not told, and who hears of a change reads both.
+//! The store's records come without the lease that is here. So they are not passed on, and a listener reads both.
 
 use std::collections::HashMap;
 use std::sync::Arc;

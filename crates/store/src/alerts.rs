@@ -1,7 +1,7 @@
-//! Alerts: what is on, what was sent where, who is muted, and which node sends.
+//! Alerts: which are on, what was sent where, which are muted, and which node sends.
 //!
-//! The store decides nothing about them but who may write: the node that holds the seat of the sender. A message that was sent
-//! and could not be noted is sent again.
+//! The store decides only who may write: the node that holds the seat of the sender. A message that was sent and could not be recorded is sent
+//! again.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

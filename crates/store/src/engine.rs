@@ -1,7 +1,7 @@
-//! What a store must be able to do so that the law of jobs holds on it: read records, commit a change, keep leases.
+//! The port of jobs, which a store implements: read records, commit a change, keep leases.
 //!
-//! An engine decides nothing. `core` loads, lets `domain::transition` decide, and commits what that says on condition that
-//! nothing it looked at has changed. An engine compares texts and instants, and writes texts: it never looks inside a record.
+//! An engine decides nothing. `core` loads, lets `domain::transition` decide, and commits the result on condition that nothing it read has changed.
+//! An engine compares texts and instants, and writes texts: it never looks inside a record.
 //!
 //! # Records
 //!

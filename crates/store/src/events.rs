@@ -1,4 +1,4 @@
-//! Events: the hints that save everybody from polling.
+//! Events: hints that make polling unnecessary.
 
 use std::sync::Arc;
 

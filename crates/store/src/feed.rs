@@ -1,13 +1,12 @@
-//! The feed: follows the store's events, keeps the newest picture of every job, and fans changes out inside the
-//! process.
+//! The feed: follows the store's events, keeps the newest view of every job, and fans changes out inside the process.
 //!
-//! Events are hints. Most carry the record, which is taken if it is certainly newer than what is known; else the feed reads the
-//! state itself, drops what is older, and takes a whole snapshot after every interruption and on a new epoch. Leases in use are observed several times a lease, everything else every second
-//! or two, so that a lost hint or a silent holder is noticed. Jobs that only other nodes define are followed like its own.
-//! One subscription per process. Where each job may be out of reach by itself (a cluster), each is read by itself, all at
-//! once. It decides nothing.
+//! Events only save time. Most carry the record, which is taken if it is certainly newer than the known one; otherwise the feed reads the state
+//! itself, drops what is older, and takes a whole snapshot after every interruption and on a new epoch. Leases in use are observed several times a
+//! lease, everything else every second or two, so that a lost hint or a silent holder is noticed. Jobs that only other nodes define are followed like
+//! its own. One subscription for each process. Where each job may be unreachable by itself (a cluster), each is read by itself, all at once. It decides
+//! nothing.
 //!
-//! Here stands what is known and who hears of it; `follow` keeps it true.
+//! This file has the state and its subscribers; `follow` keeps it up to date.
 
 mod follow;
 

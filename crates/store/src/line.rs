@@ -1,7 +1,7 @@
-//! Lines: the programs that wait for a lease, in order of arrival.
+//! Queues of programs that wait for a lease, in order of arrival.
 //!
-//! A line decides nothing about who holds a lease: that is [`Leases::acquire`](super::leases::Leases::acquire), which knows no line. It says
-//! only who asks first when a lease becomes free. So a place that was forgotten costs its program its turn, and never lets two run.
+//! A queue does not decide who holds a lease: that is [`Leases::acquire`](super::leases::Leases::acquire), which knows no queue. It says only who asks
+//! first when a lease becomes free. So a forgotten place costs its program its turn, and never lets two run.
 
 use std::time::Duration;
 

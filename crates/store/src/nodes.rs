@@ -1,4 +1,4 @@
-//! Nodes: who is there, since when, and who is being emptied.
+//! Nodes: which ones live, since when, and which ones are drained.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,8 +1,7 @@
-//! What a store must be able to do for everything that belongs to no job: accounts, credentials, nodes, the audit, rotations.
+//! The port of everything without a job, which a store implements: accounts, credentials, nodes, the audit, rotations.
 //!
-//! The port beside [`engine`](super::engine), which is that of jobs and their leases. As there, an implementation decides
-//! nothing: `core` looks, decides, and changes on condition that nothing it looked at has changed. There are three kinds of
-//! things:
+//! The port beside [`engine`](super::engine), which is that of jobs and their leases. As there, an implementation decides nothing: `core` looks, decides,
+//! and changes on condition that nothing it looked at has changed. There are three kinds of things:
 //!
 //! - a *table* of rows, each a text under a name;
 //! - a *list* of texts, each once, in the order of their numbers;

@@ -1,7 +1,7 @@
 //! Which nodes held a job, and which people wanted it, for longer than the history of runs goes back.
 //!
-//! Ended runs become spans some time after they ended; a reader has both, so it need not wait for that. Participations and holds
-//! that are over are written in the step that ends them.
+//! Ended runs become spans some time after they ended; a reader has both, so it need not wait for that. Participations and holds that are over are
+//! written in the step that ends them.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
-//! What became of the ticks that are due: each is decided once, in the order of time.
+//! The outcome of due ticks: each is decided once, in the order of time.
 //!
-//! The record says since when the job was wanted, held or off ([`Clock::shifts`]), and until when a tick was open. So it does not matter
-//! when somebody looks, nor who: the switch of a person is a change of its own, made where no schedule is known.
+//! The record says since when the job was wanted, held or off ([`Clock::shifts`]), and until when a tick was open. So it does not matter when
+//! or by whom this is computed: the switch of a person is a change of its own, made where no schedule is known.
 
 use super::record::{Clock, Entry, FORMER, Outcome, Phase, RECENT, Shift, Standing, Why};
 use super::record::{Open, Order, Pending};

@@ -1,4 +1,4 @@
-//! Runs that a person asks for: by hand, or of a tick of the schedule by its name.
+//! Runs that a person requests: by hand, or of a tick of the schedule by its name.
 
 use super::account::{Books, adopt};
 use super::record::{Asked, Clock, Entry, MOST_ASKED, Open, Outcome, Phase};

@@ -1,4 +1,4 @@
-//! Which tick is granted, and what becomes of it when its run ends.
+//! Which tick is granted, and its outcome when its run ends.
 
 use super::account::{adopt, gone};
 use super::record::{

@@ -1,6 +1,6 @@
-//! Ticks: the instants at which a job with a schedule runs (contract 13).
+//! Ticks: the instants at which a job with a schedule runs.
 //!
-//! This room knows no calendar and no zone: the crate `schedule` makes [`Ticks`] of expressions. It says what becomes of each tick.
+//! This room knows no calendar and no zone: the crate `schedule` makes [`Ticks`] from expressions. It decides the outcome of each tick.
 
 mod account;
 mod ask;

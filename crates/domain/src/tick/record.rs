@@ -1,4 +1,4 @@
-//! What the record of a job says of its ticks: which was granted last, which is open, which wait, and what became of the newest.
+//! The ticks in the record of a job: the last granted one, the open one, the waiting ones, and the outcomes of the newest.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

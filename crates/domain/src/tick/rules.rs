@@ -1,4 +1,4 @@
-//! What the file says of a schedule besides its ticks: what becomes of a tick that was missed, that meets another, whose run was lost.
+//! The rules of a schedule in the file: for a tick that was missed, that meets another, whose run was lost.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,8 +1,7 @@
-//! A store that forgot, or was restored: what a living node saw of the ticks of a job is told to it again.
+//! A store that forgot, or was restored: a living node reports again what it saw of the ticks of a job.
 //!
-//! The newest record that a living node saw takes the place of an older one. What nobody saw stays unknown: a tick that started after the
-//! last look of every living node and before the change may have been granted to a holder that is dead. It is not run again, and its entry
-//! says why.
+//! The newest record that a living node saw replaces an older one. What no node saw stays unknown: a tick that started after the last look
+//! of every living node and before the change may have been granted to a dead holder. It does not run again, and its entry says why.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,5 @@
-//! What of the ticks of a job may need a person: a tick that has not begun or not ended in time, one that was missed or lost, a run that
-//! ended well too quickly.
+//! Ticks of a job that may need a person: one that has not begun or not ended in time, one that was missed or lost, a run that ended well
+//! too quickly.
 //!
 //! | what | since | until |
 //! | --- | --- | --- |
@@ -7,8 +7,8 @@
 //! | [`unfinished`] | `finish_within` after its start | no tick is overdue any more, or nobody wants the job |
 //! | [`Trouble`] | its entry was written | a run of the job ends well and not too quickly, or nobody wants the job |
 //!
-//! The first two are computed by whoever looks. A trouble stands in the record, because the next tick may be granted in the same step that
-//! writes it: it is told for [`TOLD_FOR`] in any case.
+//! The first two are computed when they are read. A trouble is in the record, because the next tick may be granted in the same step that
+//! writes it: it is shown for [`TOLD_FOR`] in any case.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Who held a job, and who wanted it, over weeks: what is kept of it, and what can be told from it.
+//! Who held a job, and who wanted it, over weeks: what is stored, and what is computed from it.
 //!
 //! | file | what |
 //! | --- | --- |

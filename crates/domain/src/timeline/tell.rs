@@ -1,4 +1,4 @@
-//! What spans and participations tell together: why the job had no holder at a time, and how long a take-over took.
+//! Computed from spans and participations: why the job had no holder at a time, and how long a take-over took.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
-//! The history of runs: how an entry is closed, which entries are folded into one, which one goes when there are too many.
+//! The history of runs: how an entry is closed, which entries are folded into one, which one is dropped when there are too many.
 //!
-//! A run is closed by its own node or, as lost, by the next holder; both must leave the same record. A job that looks for work
-//! every second must not wash its failures out: runs that showed nothing share one entry, and go first.
+//! A run is closed by its own node or, as lost, by the next holder; both must leave the same record. A job that looks for work every second
+//! must not push its failures out: runs that showed nothing share one entry, and are dropped first.
 
 use super::{Job, Write};
 use crate::event::EventKind;

@@ -1,9 +1,9 @@
-//! What may become of a job: every transition, written once. Records in, records and writes out.
+//! Every transition of a job, written once. Records in, records and writes out.
 //!
-//! A store loads the records that a transition names, calls it, and commits what it says in one atomic step, on condition
-//! that nothing it read has changed meanwhile. Nothing here reads a clock, does IO or draws a random number: [`Now`], owners and
-//! run ids come in. A store that decided for itself would sooner or later decide otherwise than the next one; and the model
-//! (`tests/model`), which explores these functions, would no longer say anything about it.
+//! A store loads the records that a transition names, calls it, and commits the result in one atomic step, on condition that nothing it read
+//! has changed meanwhile. Nothing here reads a clock, does IO or draws a random number: [`Now`], owners and run ids come in. A store that
+//! decided for itself would sooner or later decide differently from another; and the model (`tests/model`), which explores these functions,
+//! would no longer say anything about it.
 //!
 //! | file | what |
 //! | --- | --- |

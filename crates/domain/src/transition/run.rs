@@ -1,7 +1,7 @@
-//! Runs: begun, told to stop, ended. The end of a run gives its lease back in the same step.
+//! Runs: begun, told to stop, ended. The end of a run releases its lease in the same step.
 //!
-//! A report that comes twice, late or out of order changes nothing: no run rises from the dead, and no end releases a
-//! lease that a newer holder has. End and release are one step, or another node could start before the end is known.
+//! A report that comes twice, late or out of order changes nothing: an ended run stays ended, and no end releases a newer holder's lease. End
+//! and release are one step, or another node could start before the end is known.
 
 use std::time::Duration;
 

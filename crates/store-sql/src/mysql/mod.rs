@@ -1,8 +1,8 @@
 //! MySQL 8 and MariaDB 10.6, and later: a store that nodes on many machines share.
 //!
-//! Owned here: connections, what is refused of a server, the tables, the bell (rows that are looked for), what doctor says. Everything that
-//! is decided, and nearly every statement, is in `../sql/` and `store/core`: see [ADR 0023](../../../../docs/adr/0023-mysql.md). MariaDB is what
-//! the tests hold it to; `tests/run --mysql` holds it to MySQL.
+//! Owned here: connections, what is refused of a server, the tables, the bell (rows that are polled), findings of doctor. All decisions, and
+//! nearly every statement, are in `../sql/` and `store/core`: see [ADR 0023](../../../../docs/adr/0023-mysql.md). The tests run on MariaDB;
+//! `tests/run --mysql` runs them on MySQL.
 //!
 //! | file | what |
 //! | --- | --- |

@@ -1,6 +1,6 @@
-//! The bell: one NOTIFY for everything that was committed meanwhile, and a connection that listens.
+//! The bell: one NOTIFY for all commits since the last, and a connection that listens.
 //!
-//! Commits that notify wait for each other until each is on disk: so a ringer rings after the commit (`../sql/listen.rs`).
+//! Commits that notify wait for each other until each is on disk: so a ringer notifies after the commit (`../sql/listen.rs`).
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! PostgreSQL 13 and later: a store that nodes on many machines share.
 //!
-//! Owned here: connections, TLS, what is refused of a server, the tables, the bell (`NOTIFY`), what doctor says. Everything that is decided,
-//! and nearly every statement, is in `../sql/` and `store/core`. Jsonb, advisory locks for leases, triggers and poolers are refused on purpose:
-//! see [ADR 0022](../../../../docs/adr/0022-sql-stores.md).
+//! Owned here: connections, TLS, what is refused of a server, the tables, the bell (`NOTIFY`), findings of doctor. All decisions, and nearly
+//! every statement, are in `../sql/` and `store/core`. Jsonb, advisory locks for leases, triggers and poolers are not used on purpose: see
+//! [ADR 0022](../../../../docs/adr/0022-sql-stores.md).
 //!
 //! | file | what |
 //! | --- | --- |

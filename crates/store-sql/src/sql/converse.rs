@@ -1,8 +1,8 @@
 //! Dispatch: an act of `dispatch/` by relay, in a transaction on the connection that is kept for it.
 //!
-//! An act is a conversation, so the server waits for this process between its statements. A process that is stopped in the middle holds
-//! the lock on dispatch until the server ends its connection, after a second: each driver sees to that. Acts that wait at the same
-//! time share a transaction (`queue`).
+//! An act is a conversation, so the server waits for this process between its statements. A process that is stopped in the middle holds the
+//! lock on dispatch until the server ends its connection, after a second: each driver sets that up. Acts that wait at the same time share a
+//! transaction (`queue`).
 
 use std::sync::Arc;
 

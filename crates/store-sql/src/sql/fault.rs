@@ -1,4 +1,4 @@
-//! Why a server did not do what it was sent. What its errors mean, each driver says.
+//! Why a server did not do what it was sent. Each driver says what its errors mean.
 
 use soloist_store::StoreError;
 

@@ -1,4 +1,4 @@
-//! One change of a job as a packet: its row locked, everything compared, all of it written or nothing.
+//! One change of a job as a packet: its row is locked, everything is compared, all of it is written or nothing.
 
 use std::time::Duration;
 

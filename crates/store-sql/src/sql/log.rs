@@ -1,7 +1,7 @@
-//! Logs: entries under numbers of their own, told again when the same thing happens again soon.
+//! Append-only logs. A repeated entry within a time window is counted in place instead of added.
 //!
-//! What the store sets (`id`, `at`, `count`, `until`) stands in columns and goes into the JSON object when it is read: no server's
-//! JSON is asked for.
+//! What the store sets (`id`, `at`, `count`, `until`) is in columns and is added to the JSON object when it is read: no server's JSON functions
+//! are used.
 
 use super::packet::Packet;
 use super::plan::count;

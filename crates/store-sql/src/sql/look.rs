@@ -1,4 +1,4 @@
-//! Looks as statements, and what they found.
+//! Looks as statements, and their results.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
-//! A session by relay: an act asks, and whoever has the transaction answers. So an act is compiled once, and not for each store.
+//! A session by relay: an act asks, and the owner of the transaction answers. So an act is compiled once, and not for each store.
 //!
-//! On a server the act runs in the task of its caller, its statements in the task that owns the connection.
-//! The caller may give up at any moment. Then the relay ends, and the task that owns the connection rolls back: no future
-//! of a driver is dropped half way. A driver uses it so:
+//! On a server the act runs in the task of its caller, its statements in the task that owns the connection. The caller may give up at any
+//! moment. Then the relay ends, and the task that owns the connection rolls back: no future of a driver is dropped half way. A driver uses it
+//! so:
 //!
 //! ```text
 //! let (relay, asked) = relay::pair(dialect);

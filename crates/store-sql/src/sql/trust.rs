@@ -1,7 +1,7 @@
-//! May the server be believed? The epoch row, judged by `domain::doubt` as on Redis.
+//! May the server be trusted? The epoch row, judged by `domain::doubt` as on Redis.
 //!
-//! A grant compares the row and the server's identity in its own packet. The row is not locked for that: a grant beside a quarantine
-//! that begins at the same moment is a grant before it. A process that changes the row goes through the gate.
+//! A grant compares the row and the server's identity in its own packet. The row is not locked for that: a grant beside a quarantine that begins
+//! at the same moment counts as before it. A process that changes the row goes through the gate.
 
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;

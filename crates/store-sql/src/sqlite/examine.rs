@@ -1,4 +1,4 @@
-//! What `soloist doctor` looks at in a SQLite file: schema, journal, disk, files.
+//! What `soloist doctor` checks in a SQLite file: schema, journal, disk, files.
 
 use nix::sys::statvfs::statvfs;
 

@@ -1,8 +1,8 @@
-//! The files of the store: where they are, who may read them, and whether they are still the same.
+//! The files of the store: their paths, their permissions, and whether they are still the same.
 //!
-//! Beside SQLite's own `PATH`, `PATH-wal` and `PATH-shm` there is `PATH-wake` (`record.rs`), the bell: its first bytes are written after
-//! every commit that published something. The processes that share the store wait for that by inotify(7), which wakes them for the other
-//! bytes as well. The WAL itself would be a worse bell: it is written *before* its commit can be seen.
+//! Beside SQLite's own `PATH`, `PATH-wal` and `PATH-shm` there is `PATH-wake` (`record.rs`), the bell: its first bytes are written after every
+//! commit that published something. The processes that share the store wait for that by inotify(7), which wakes them for the other bytes as
+//! well. The WAL itself would be a worse bell: it is written *before* its commit is visible.
 
 use std::cell::Cell;
 use std::fmt;

@@ -1,12 +1,11 @@
 //! Subscriptions: a thread that waits for the bell and hands new events to all subscribers of this process.
 //!
-//! The bell (`PATH-wake`, see `file.rs`) is rung *after* a commit that published something, by whichever process
-//! made it, and inotify(7) wakes this thread: no polling, and nothing to do while nothing happens. A bell that was
-//! never rung (its process died in between) costs at most [`LOOK_EVERY`]. Nothing is ever lost without a word: a
-//! subscriber that cannot keep up is told to take a snapshot.
+//! The bell (`PATH-wake`, see `file.rs`) is rung *after* a commit that published something, by the process that made it, and inotify(7) wakes
+//! this thread: no polling, and nothing to do while nothing happens. A bell that was never rung (its process died in between) costs at most
+//! [`LOOK_EVERY`]. No event is lost silently: a slow subscriber is told to take a snapshot.
 //!
-//! An event in the table names its job. The record is read beside it in the same transaction, so a follower of the job reads
-//! nothing; it may be newer than the event, and never older.
+//! An event in the table names its job. The record is read with it in the same transaction, so a follower of the job reads nothing; it may be
+//! newer than the event, and never older.
 
 use std::collections::HashSet;
 use std::os::fd::AsFd;

@@ -1,4 +1,4 @@
-//! The port of what belongs to no job, on SQLite: three tables, and one transaction for each change.
+//! The port of records without a job, on SQLite: three tables, and one transaction for each change.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;

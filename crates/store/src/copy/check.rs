@@ -1,4 +1,4 @@
-//! What must be so before anything is copied, and still be so at the end. Each refusal says what to do.
+//! The conditions of a copy, checked before and at the end. Each refusal says what to do.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

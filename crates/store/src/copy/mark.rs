@@ -1,4 +1,4 @@
-//! What says that the target is not whole yet: a row that [`Store::open`] refuses.
+//! Marks the target as incomplete: a row that [`Store::open`] refuses.
 //!
 //! The copying process changes the row with every portion that it writes. So another one finds out whether it still lives.
 

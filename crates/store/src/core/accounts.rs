@@ -1,7 +1,7 @@
 //! Accounts, on any [`Records`]: one row each.
 //!
-//! A change is made to the newest account, on condition that it still is the newest. So what one caller changes is never undone by
-//! another one that read the account before.
+//! A change is made to the newest account, on condition that it still is the newest. So a change is never undone by another caller that read the
+//! account before.
 
 use async_trait::async_trait;
 

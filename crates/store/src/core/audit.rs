@@ -1,4 +1,4 @@
-//! What people and programs did, and what was refused, on any [`Records`]: one log for each kind, two for refusals, with numbers from one counter, read as
+//! Acts of people and programs, and refusals, on any [`Records`]: one log for each kind, two for refusals, with numbers from one counter, read as
 //! one list.
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! [`Leases`], [`Jobs`] and [`Journal`] on any engine: what each call decides, and what kind of commit it is.
+//! [`Leases`], [`Jobs`] and [`Journal`] on any engine: the decision and the kind of commit of each call.
 
 use std::time::Duration;
 

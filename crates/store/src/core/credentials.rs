@@ -1,6 +1,6 @@
 //! Sessions, API tokens, sign-in links and the count of failures, on any [`Records`].
 //!
-//! Each has its end in its row. Who reads compares that with the store's clock; who adds one removes those that are over.
+//! Each has its end in its row. A reader compares that with the store's clock; a writer removes those that are over.
 
 use std::time::Duration;
 

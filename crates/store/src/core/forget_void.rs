@@ -1,5 +1,5 @@
-//! Records that say nothing any more are removed, where a store did not end them by itself: SQL has no rows that end, and a lease that ran out
-//! was written when it still lasted.
+//! Removes records that say nothing any more, where a store did not delete them by itself: SQL has no rows that expire, and a lease that expired was
+//! written while it was valid.
 
 use std::time::Duration;
 

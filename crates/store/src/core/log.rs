@@ -1,4 +1,4 @@
-//! Output, read in either direction: only the lines that the caller asks for, with a bounded amount of work a call.
+//! Output, read in either direction: only the requested lines, with a bounded amount of work for each call.
 
 use crate::engine::{Engine, Part};
 use crate::journal::{LOG_LINES, LogLine};

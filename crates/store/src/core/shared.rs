@@ -1,7 +1,7 @@
-//! Look, decide, change: how every transition of what belongs to no job is carried out on any [`Records`].
+//! Look, decide, change: how every transition without a job is carried out on any [`Records`].
 //!
-//! A transition decides on what was looked at for it, at one instant. It names what must not have changed since then. If that has
-//! changed, everything is looked at again and decided anew.
+//! A transition decides on one look, at one instant. It names what must not have changed since then. If that has changed, the look and the decision
+//! are repeated.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

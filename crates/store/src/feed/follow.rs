@@ -1,5 +1,5 @@
-//! Keeps a feed true: hears events, reads what changed, observes leases, and notices when the store is away.
-//! `choice` says which jobs it follows.
+//! Keeps a feed up to date: receives events, reads what changed, observes leases, and notices when the store is away. `choice` says which jobs it
+//! follows.
 
 mod choice;
 
