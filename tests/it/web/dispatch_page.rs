@@ -115,7 +115,14 @@ async fn every_state_of_a_source_is_shown_in_words_in_both_languages() {
         ("window", "pacing", "Pacing", "is used up: the next in", "间隔中", "已用完"),
         ("cap", "full", "At its cap", "or the end of its lease in", "已达上限", "有租约到期"),
         ("paused", "paused", "Paused", "until somebody resumes it", "已暂停", "在恢复之前"),
-        ("blocked", "blocked", "Blocked", "No collector is served for", "已阻止", "内不向任何人派发"),
+        (
+            "blocked",
+            "blocked",
+            "Blocked",
+            "No collector is served for",
+            "已阻止",
+            "内不向任何人派发",
+        ),
     ];
     let english = server.page("/dispatch", &token, "en").await;
     let chinese = server.page("/dispatch", &token, "zh").await;

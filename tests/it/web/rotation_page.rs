@@ -120,8 +120,22 @@ async fn every_state_of_a_rotation_is_shown_in_words_in_both_languages() {
             "间隔中",
             "按上一回合的要求",
         ),
-        ("absent", "absent", "Held up", "but no worker is asking for it", "受阻", "没有工作者请求它"),
-        ("idle", "idle", "Idle", "the next one that asks gets the turn", "空闲", "下一个请求者即可开始"),
+        (
+            "absent",
+            "absent",
+            "Held up",
+            "but no worker is asking for it",
+            "受阻",
+            "没有工作者请求它",
+        ),
+        (
+            "idle",
+            "idle",
+            "Idle",
+            "the next one that asks gets the turn",
+            "空闲",
+            "下一个请求者即可开始",
+        ),
     ];
     let english = server.page("/rotations", &token, "en").await;
     let chinese = server.page("/rotations", &token, "zh").await;

@@ -83,10 +83,7 @@ pub(super) fn page(lang: Language, theme: &str) -> String {
         since: iso(before(began)),
         over: iso(before(ended)),
         text: text("Labels (labels) crashes repeatedly.", "“打印标签（labels）”反复崩溃。"),
-        pieces: pieces(
-            "Labels (labels) crashes repeatedly.",
-            "“打印标签（labels）”反复崩溃。",
-        ),
+        pieces: pieces("Labels (labels) crashes repeatedly.", "“打印标签（labels）”反复崩溃。"),
     };
     let view = AlertsView {
         alerts: vec![
