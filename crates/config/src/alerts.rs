@@ -258,7 +258,7 @@ fn rule(section: &Section<'_>, channels: &BTreeSet<&str>) -> Option<Rule> {
 pub(super) fn warn_of_idle(root: &Section<'_>, rules: &[Rule], jobs: &[JobConfig]) {
     let Some(field) = root.get("alert") else { return };
     if field.value.as_array().is_none_or(|all| all.len() != rules.len()) {
-        // Some are wrong, and that is told already.
+        // Some are wrong, and that is reported already.
         return;
     }
     for (rule, section) in rules.iter().zip(field.tables(ALERTS)) {

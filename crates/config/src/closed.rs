@@ -21,7 +21,7 @@ const GROUP: u32 = 0o050;
 /// Opens a secret file, and says what it is: the name may mean another file a moment later.
 ///
 /// # Errors
-/// Why it is none, with its name and the remedy.
+/// Why it is refused, with its name and the remedy.
 pub(super) fn open(file: &Path) -> Result<(File, Metadata), String> {
     let shown = file.display();
     let failed = |error: io::Error| match error.kind() {

@@ -69,7 +69,7 @@ pub(super) fn closed_to<'a>(account: &Account, dir: &'a Path) -> Option<&'a Path
 }
 
 /// The content of a secret, without a mark before it and the line ends behind it. Whoever makes the file in a volume swaps a
-/// link: each call reads what stands there now.
+/// link: each call reads its current target.
 ///
 /// # Errors
 /// What is wrong, with the file and the remedy, never with the value.

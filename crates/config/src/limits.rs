@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::document::Section;
 
-/// A run that may last less than this is none.
+/// The shortest limit of a run.
 const LEAST: Duration = Duration::from_secs(1);
 /// A heading must fit a line.
 const LONGEST_GROUP: usize = 64;

@@ -111,7 +111,7 @@ pub struct Oidc {
     pub create_accounts: bool,
     /// Roots in PEM that are trusted beside the usual ones.
     pub ca: Option<Vec<u8>>,
-    /// What stands on the button.
+    /// The text of the button.
     pub button: Title,
 }
 

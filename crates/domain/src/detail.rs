@@ -5,7 +5,7 @@
 
 use std::fmt::{self, Display};
 
-/// What is said to whoever is refused something.
+/// The message of a refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Detail {
     text: String,
@@ -16,7 +16,7 @@ pub struct Detail {
 pub type Message = (&'static str, Vec<(&'static str, String)>);
 
 impl Detail {
-    /// What programs are told; people too, if nothing else is said for them.
+    /// The text for programs; for people too, if there is no other.
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), message: None }
     }
@@ -35,7 +35,7 @@ impl Detail {
         Self { text: format!("{words}{}", self.text), ..self }
     }
 
-    /// What programs are told.
+    /// The text for programs.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text

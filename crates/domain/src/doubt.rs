@@ -37,7 +37,7 @@ pub struct Epoch {
     pub version: u64,
 }
 
-/// Who looks at the record, and at what.
+/// Who reads the record, and what.
 #[derive(Debug, Clone, Copy)]
 pub struct Look<'a> {
     /// The epoch that this process remembers; empty before its first look.

@@ -66,7 +66,7 @@ pub struct Ended {
     pub run: RunId,
     pub exit: Exit,
     pub end: RunEnd,
-    /// Processes that had to be killed besides the script's first one.
+    /// Processes that had to be killed in addition to the script's first one.
     pub processes_killed: u32,
     pub then: Then,
     /// When it started, for a store that does not know (any more); `None` when that is not known here either.
@@ -82,7 +82,7 @@ pub struct RunEntry {
     pub node: NodeName,
     pub token: Token,
     pub started: StoreTime,
-    /// `None`: it is going on.
+    /// `None`: it is under way.
     pub ended: Option<StoreTime>,
     pub exit: Exit,
     pub end: Option<RunEnd>,

@@ -20,7 +20,7 @@ pub struct Work {
     pub secret: String,
     /// The work is over by then.
     pub until: Boot,
-    /// Whether the lease is given back when the process is dead; else it is only killed in time.
+    /// Whether the lease is released when the process is dead; otherwise it is only killed in time.
     pub release: bool,
     /// Whether the node said that this is the secret of the holder.
     pub checked: bool,
@@ -91,7 +91,7 @@ pub fn told(secret: &str) -> Option<(Token, Duration)> {
 }
 
 impl Process {
-    /// It works under `name` until `until`, or goes on to.
+    /// It works under `name` until `until`, or extends to it.
     ///
     /// # Errors
     /// [`NotWatched`]: nothing was changed.

@@ -28,7 +28,7 @@ pub struct Limits {
 pub enum Quiet {
     /// It is stopped at that instant, unless it says something before.
     StopsAt(StoreTime),
-    /// It has stood still since then, and nothing stops it.
+    /// It has been stuck since then, and nothing stops it.
     StuckSince(StoreTime),
 }
 

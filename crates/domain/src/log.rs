@@ -138,7 +138,7 @@ pub enum LogFrom {
 pub struct LogPage {
     /// Oldest first.
     pub lines: Vec<LogLine>,
-    /// Where to go on in the same direction: the number of the last line that was looked at. `None`: there is nothing else.
+    /// Where to continue in the same direction: the number of the last line that was examined. `None`: there is nothing else.
     pub next: Option<u64>,
 }
 

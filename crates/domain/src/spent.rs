@@ -126,7 +126,7 @@ impl Newest {
 }
 
 impl Once {
-    /// Whether a tick that stands so is not run for this.
+    /// Whether a tick in this state does not run for this.
     #[must_use]
     pub fn is_refused(&self, standing: Standing) -> bool {
         match standing {
@@ -165,7 +165,7 @@ impl Spent {
     }
 }
 
-/// What is known of `tick`: from the record, and from what stands beside it.
+/// What is known of `tick`: from the record, and from the rows beside it.
 #[must_use]
 pub fn known<'a>(
     record: &'a JobRecord,

@@ -76,7 +76,7 @@ impl StoreTime {
 
 /// When something began, as the process that did it remembers: on its machine's clock, and on the store's once that answered.
 ///
-/// A store that forgot is told again, and shows the same instant as before.
+/// A store that forgot gets it again, and shows the same instant as before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Began {
     /// On this machine's clock.

@@ -43,7 +43,7 @@ impl Available {
         }
     }
 
-    /// What guards are told: the level `wanted`, or without one the strongest.
+    /// The choice for the guards: the level `wanted`, or without one the strongest.
     ///
     /// # Errors
     /// When `wanted` is not available: why, and what to do.

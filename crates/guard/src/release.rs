@@ -56,7 +56,7 @@ const AGENT_PATIENCE: Duration = Duration::from_secs(2);
 /// How often the agent's connection is used, so that it is there when it is needed.
 const STAY_CONNECTED: Duration = Duration::from_secs(10);
 
-/// What is given back, and where.
+/// What is released, and where.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Lost {
     job: JobName,
@@ -131,7 +131,7 @@ impl Lost {
         }
     }
 
-    /// What a node is told; twice is as once. `None`: there is nothing that it could be told.
+    /// The report to a node; idempotent. `None`: there is nothing to report.
     fn call(&self) -> Option<Call> {
         let call = match &self.held {
             Held::Task(id) => {
@@ -256,7 +256,7 @@ impl Door {
     }
 }
 
-/// The process that gives back for all guards of one node, as they and the nursery know it.
+/// The process that releases for all guards of one node, as they and the nursery know it.
 pub(super) struct Agent {
     line: OwnedFd,
     pid: Pid,
@@ -290,7 +290,7 @@ impl Agent {
         self.line.as_raw_fd()
     }
 
-    /// Has `lost` given back; false when that must be done otherwise.
+    /// Lets it release `lost`; false when the caller must do that in another way.
     pub(super) fn give_back(&self, lost: &Lost) -> bool {
         self.ask(lost).unwrap_or(false)
     }
@@ -363,7 +363,7 @@ fn serve_from(line: OwnedFd, nursing: &Nursing, open: Opener) -> io::Result<()> 
 }
 
 enum Heard {
-    /// What to give back, and where to say that it is done.
+    /// What to release, and where to report that it is done.
     Request(Box<Lost>, OwnedFd),
     /// Answered by the end of its line: the guard does it by itself.
     Nonsense,

@@ -82,7 +82,7 @@ impl Tree {
         }
     }
 
-    /// Something besides signals of children that says that it is time to [`Tree::reap`].
+    /// Another sign than signals of children that it is time to [`Tree::reap`].
     pub(super) fn line(&self) -> Option<BorrowedFd<'_>> {
         match &self.held {
             Held::Namespace(init) => init.line(),

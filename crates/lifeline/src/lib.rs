@@ -39,7 +39,7 @@ pub struct LifeLine {
     pub path: PathBuf,
     /// This node.
     pub node: NodeName,
-    /// Where leases are given back.
+    /// Where leases are released.
     pub desk: LeaseDesk,
     /// Which jobs are programs'.
     pub config: Current,

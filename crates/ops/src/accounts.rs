@@ -14,7 +14,7 @@ use soloist_store::{Store, StoreError};
 /// Longest display name, in characters.
 pub const DISPLAY_NAME_MAX: usize = 64;
 
-/// What the audit calls whoever makes the first account.
+/// The name in the audit of the person who makes the first account.
 pub const FIRST_ADMIN: &str = "the first admin";
 
 /// A display name as it is kept; an empty one is none.

@@ -12,7 +12,7 @@ macro_rules! acts {
             /// Every act.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
-            /// As it stands in the audit.
+            /// As in the audit.
             #[must_use]
             pub fn code(self) -> &'static str {
                 match self {

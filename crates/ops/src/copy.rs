@@ -13,7 +13,7 @@ pub struct From<'a> {
     pub shown: &'a str,
 }
 
-/// As [`copy::copy`]; `named` opens both stores, `progress` is told what was copied so far.
+/// As [`copy::copy`]; `named` opens both stores, `progress` gets what was copied so far.
 ///
 /// # Errors
 /// [`CopyError`].

@@ -186,7 +186,7 @@ async fn take_role(store: &Store, user: &User, role: Role, by: &Signature) -> Re
     }
 }
 
-/// What is named among the `operators` and `viewers` of jobs and is no account, while a first sign-in makes one: whoever is called so at the
+/// Names among the `operators` and `viewers` of jobs without an account, while a first sign-in makes one: a person of that name at the
 /// provider gets what was meant for somebody else. A sentence for each name.
 #[must_use]
 pub fn unclaimed(config: &Config, users: &[User]) -> Vec<String> {

@@ -62,7 +62,7 @@ pub(super) async fn rotation(store: &Store, name: &RotationName) -> Result<Optio
     Ok(None)
 }
 
-/// Room for these tasks in their sources. A source that is missing is not told of here.
+/// Room for these tasks in their sources. A missing source is not reported here.
 pub(super) async fn tasks(store: &Store, tasks: &[NewTask]) -> Result<()> {
     let mut names: Vec<&SourceName> = tasks.iter().map(|task| &task.source).collect();
     names.sort();

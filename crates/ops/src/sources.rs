@@ -125,7 +125,7 @@ pub async fn block(
 /// # Errors
 /// As [`pause`]; [`OpsError::Conflict`] when a source is full.
 pub async fn put_tasks(store: &Store, actor: &Actor, tasks: &[NewTask]) -> Result<Vec<bool>> {
-    // This is checked first, so that an account that may put nothing at all is told so.
+    // This is checked first, so that an account that may put nothing at all learns that.
     actor.check_put()?;
     tasks.iter().try_for_each(|task| actor.bound.check_source(&task.source))?;
     quota::tasks(store, tasks).await?;

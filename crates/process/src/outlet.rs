@@ -49,7 +49,7 @@ struct Queue {
     waiting: VecDeque<Waiting>,
     /// Of what waits, and of what is being written.
     bytes: usize,
-    /// Since the queue was full. Until it is empty again everything is left out, so that one gap is told as one.
+    /// Since the queue was full. Until it is empty again everything is dropped, so that one gap is reported as one.
     left_out: u64,
     /// Not everything is written.
     busy: bool,
@@ -91,7 +91,7 @@ impl Outlet {
         self.changed.notify_all();
     }
 
-    /// Writes `text` as a whole, for as long as the reader takes: only for a thread that nobody waits for.
+    /// Writes `text` as a whole, for as long as the reader takes: only for a thread that nothing waits for.
     ///
     /// # Errors
     /// When it cannot be written, as when the reader has gone.

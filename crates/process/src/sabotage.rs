@@ -73,7 +73,7 @@ bugs! {
 /// Whether `$SABOTAGE` names a bug, or none; a release does not read it.
 ///
 /// # Errors
-/// It names none of them: whoever made a slip would take the program without a bug for one that hides it.
+/// It names none of them: a person with a typing error would take the program without a bug for one that hides it.
 pub fn known() -> Result<(), String> {
     if !cfg!(debug_assertions) {
         return Ok(());

@@ -39,7 +39,7 @@ pub(super) trait Attendant {
 pub(super) struct Ended {
     /// Of its first process; empty when it never started.
     pub(super) exit: Exit,
-    /// Killed besides the first.
+    /// Killed in addition to the first.
     pub(super) processes_killed: u32,
     /// What ended it, or why it could not be started.
     pub(super) cause: Result<Cause, String>,

@@ -37,7 +37,7 @@ pub async fn first(store: &Store, beat: &Beat) -> Result<Heard> {
     }
 }
 
-/// Reports every second, and at once when what is offered changes. What it holds is told by the leases; `holds` goes along for
+/// Reports every second, and at once when what is offered changes. The leases say what it holds; `holds` is sent for
 /// nodes of version 0.1.
 pub async fn go_on(
     store: Store,

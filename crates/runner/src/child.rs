@@ -68,7 +68,7 @@ impl Child {
         Self::employ(guard, run)
     }
 
-    /// As [`Child::spawn`], with a guard that has been waiting for its plan. One that is dead by now is no error: another
+    /// As [`Child::spawn`], with a guard that has been waiting for its plan. A dead one is no error: another
     /// is started. The script's streams are read.
     pub(super) fn spawn_warm(
         warm: Warm,

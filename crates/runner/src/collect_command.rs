@@ -32,7 +32,7 @@ use soloist_store::dispatch::{ClaimOwner, Dispatch, Waiter};
 use soloist_store::events::{Events, StoreEvent};
 use soloist_store::{Options, StoreError};
 
-/// Collects until it is told to stop, or there is no more to do; returns 0, or 127 when the command cannot
+/// Collects until it is asked to stop, or there is no more work; returns 0, or 127 when the command cannot
 /// be started.
 ///
 /// # Errors
@@ -80,7 +80,7 @@ pub async fn run(with: CollectCommand) -> anyhow::Result<i32> {
     }
 }
 
-/// Opens the store and looks at the sources; tried for as long as the store is away.
+/// Opens the store and reads the sources; retried while the store is away.
 async fn begin(with: &CollectCommand) -> anyhow::Result<(Counter, HashMap<SourceName, Duration>)> {
     let options = Options { make: false, ..with.program.options(with.longest_lease) };
     let mut said = false;

@@ -28,7 +28,7 @@ pub(super) const SIGNALLED: i32 = 128;
 /// A store that is away is asked again this often.
 pub(super) const ASK_AGAIN: Duration = Duration::from_millis(200);
 
-/// How long the end of this process waits for a store that is away; then the guard goes on trying alone.
+/// How long the end of this process waits for a store that is away; then the guard keeps trying alone.
 pub(super) const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// A time that is left, for people: whole seconds, or milliseconds when it is less than one.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// A shorter value would be found in innocent words.
 const SHORTEST: usize = 8;
-/// What stands in its place.
+/// Its replacement.
 const STARS: &[u8] = b"***";
 
 /// The values that are hidden; cheap to clone.

@@ -55,7 +55,7 @@ impl Hold {
         }
     }
 
-    /// Renews it no more; to be called before it is given back.
+    /// Stops renewing it; to be called before it is released.
     pub(super) fn end(&mut self) {
         self.renewer.take().iter().for_each(AbortHandle::abort);
     }

@@ -58,7 +58,7 @@ pub(super) enum News {
 pub(super) struct Gone {
     /// Of the script's first process; empty when it never started.
     pub exit: Exit,
-    /// Killed besides the first.
+    /// Killed in addition to the first.
     pub processes_killed: u32,
     /// What ended it; `None`: it could not be started.
     pub cause: Option<Cause>,

@@ -23,7 +23,7 @@ use soloist_store::rotation::{Kept, Pass, RotationView, Rotations as _, Taken, T
 
 /// How long one request for a turn waits.
 const WAIT: Duration = Duration::from_secs(30);
-/// What is in the way is looked at again after this long.
+/// An obstacle is checked again after this long.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// A pass that is not answered by then is given up: the turn's lease ends it.
 const PASS_WITHIN: Duration = Duration::from_secs(1);
@@ -93,7 +93,7 @@ impl Member {
         let view = self.view().await.map_err(|error| self.obstacle(error))?;
         self.check(&view.rules)?;
         if lease.trusted_until() <= clock::boot() {
-            // Another may hold the job by now, and the turn be its run's.
+            // Another node may hold the job now, and the turn may be its run's.
             sleep(LOOK_AGAIN).await;
             return Ok(None);
         }

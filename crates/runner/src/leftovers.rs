@@ -69,7 +69,7 @@ struct Note {
     cgroup: Option<PathBuf>,
 }
 
-/// The note of a run that is going on.
+/// The file of a run under way.
 #[derive(Debug)]
 pub(super) struct Noted {
     note: Note,

@@ -140,7 +140,7 @@ async fn keep(nursing: Nursing, warm: Waiting, mut asks: mpsc::UnboundedReceiver
         loop {
             tokio::select! {
                 () = sleep_until(again) => break,
-                // A caller that asks now is told at once that there is none.
+                // A caller that asks now learns at once that there is none.
                 ask = asks.recv() => if ask.is_none() { return },
             }
         }

@@ -122,7 +122,7 @@ impl<'a> Had<'a> {
         }
     }
 
-    /// For who comes later.
+    /// For later callers.
     pub(super) fn sentence(&self) -> String {
         let Self { name, tick, by, started, .. } = self;
         let ended = match &self.ended {

@@ -28,7 +28,7 @@ const LONGEST: usize = NewLine::LONGEST;
 /// A line that does not end is shown so long after it began, and then ever more rarely until it ends.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
 const RAREST_LOOK: Duration = Duration::from_secs(60);
-/// What is no line yet is told as a sign of life so often at most: well within the shortest `max_silence`.
+/// An unfinished line is reported as a sign of life at most this often: well within the shortest `max_silence`.
 const HEARD_EVERY: Duration = Duration::from_millis(250);
 /// How a line of progress begins.
 const PROGRESS: &str = "::progress ";
@@ -87,7 +87,7 @@ struct Lines {
     look_at: Option<Instant>,
     pause: Duration,
     left_out: u64,
-    /// The newest that found no room; an older one is worth nothing.
+    /// The newest that found no room; an older one is of no use.
     progress: Option<Progress>,
     /// When the newest event was told; at first, when the script was about to start.
     told_at: Instant,
@@ -162,7 +162,7 @@ impl Lines {
         (self.look_at, self.pause) = (None, FIRST_LOOK);
     }
 
-    /// The line has not ended, and somebody may wait for what it says already.
+    /// The line has not ended, and a reader may wait for its text.
     fn look(&mut self, now: Instant) {
         self.look_at = None;
         let end = match self.cut {
@@ -170,7 +170,7 @@ impl Lines {
             false => whole(&self.line[..self.hidden.settled(&self.line)]),
         };
         if end == 0 || self.may_be_progress() {
-            // What is left is looked at again when more of it comes, or never.
+            // The rest is examined again when more of it comes, or never.
             return;
         }
         self.tell(end, now);
@@ -296,7 +296,7 @@ mod tests {
         );
     }
 
-    /// What is told when each of these is written, so many milliseconds after the one before; with the milliseconds until it was told.
+    /// What is reported when each of these is written, so many milliseconds after the one before; with the milliseconds until the report.
     fn told(written: &[(u64, &str)], hidden: Hidden) -> Vec<(u64, ChildEvent)> {
         let (events, mut inbox) = mpsc::channel(2_048);
         let begun = Instant::now();

@@ -85,7 +85,7 @@ impl Relay {
         self.pace.given_up().await;
     }
 
-    /// Reads `pipe` to its end. The last line with something on it is told, too, if it is of standard error.
+    /// Reads `pipe` to its end. The last line that is not empty is reported, too, if it is of standard error.
     pub(super) async fn pass_on(
         self,
         mut pipe: impl AsyncRead + Unpin,

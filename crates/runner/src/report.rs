@@ -20,7 +20,7 @@ use soloist_store::{Store, StoreError};
 /// How long the end of a run waits for its last output to be stored.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// How often the store is told that a run writes, though no line.
+/// How often the store learns that a run writes without a whole line.
 const HEARD_EVERY: Duration = Duration::from_secs(1);
 
 enum Report {

@@ -395,7 +395,7 @@ impl Had {
     }
 }
 
-/// Whether the lease is given back, or not held any more; otherwise that is left to the guard.
+/// Whether the lease is released, or not held any more; otherwise that is left to the guard.
 async fn released(lease: &Leased, exit: Exit, end: &str) -> bool {
     let begun = clock::boot();
     loop {

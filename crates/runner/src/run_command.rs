@@ -34,7 +34,7 @@ use soloist_store::leases::{Acquire, Acquired, Condition, Leases, Renewal};
 use soloist_store::spent::{Answer, Once, Spent, SpentTicks as _};
 use soloist_store::{Opener, Store, StoreError};
 
-/// A waiter looks at least this often, whatever hints it missed.
+/// A waiter asks again at least this often, in case a hint was lost.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// What to run.
@@ -255,7 +255,7 @@ async fn hint(events: &mut mpsc::Receiver<StoreEvent>, name: &JobName) {
 }
 
 /// An answer that was lost may have been a grant, which would keep others waiting: it is asked for once more, under
-/// the same owner, and given back.
+/// the same owner, and released.
 async fn give_back(store: &Store, ask: &Acquire, once: Option<&Once>) {
     let asked = match once {
         None => store.acquire(ask).await.map(Answer::Lease),

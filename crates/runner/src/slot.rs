@@ -93,7 +93,7 @@ impl Crew {
             let exchange = self.counter.exchange(reports, Some(ask.clone()), wait);
             let exchanged = tokio::select! {
                 exchanged = exchange => exchanged,
-                // What it may have been given meanwhile is asked for once more, and given back.
+                // What it may have got meanwhile is requested once more, and returned.
                 Ok(()) = stop.changed(), if !wait.is_zero() => continue,
             };
             let claimed = match exchanged {
@@ -205,7 +205,7 @@ impl Crew {
                 Err(error @ Trouble::Away(_)) => {
                     self.is_away(Some(&error));
                     if clock::boot().since(begun) > LAST_WORDS {
-                        // Not dismissed: its guard goes on trying.
+                        // Not dismissed: its guard keeps trying.
                         anyhow::bail!(
                             "the result of task {key} is not reported yet ({error}): its guard goes on trying, and at the latest it is tried again"
                         );

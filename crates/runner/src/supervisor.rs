@@ -401,7 +401,7 @@ impl Supervisor {
             Order { spec, min_uptime: config.backoff.min_uptime, limits: config.limits(), nursery };
         tokio::spawn(job_run::drive(store, order, kept, member, inbox, tell));
         if waits {
-            // What it waits for now is not the fault of who was lost.
+            // The lost node is not the cause of what it waits for now.
             self.taken_over(job);
         }
     }

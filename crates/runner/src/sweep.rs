@@ -81,7 +81,7 @@ pub(super) fn forget(guard: Pid) {
     guards().living.retain(|known| *known != guard);
 }
 
-/// Kills `guard`, not yet reaped, and all of `run`. When none is left it returns how many there were besides the guard
+/// Kills `guard`, not yet reaped, and all of `run`. When none is left it returns how many there were in addition to the guard
 /// and the script's `first` process. Blocks until then, so call it where blocking is allowed.
 pub(super) fn sweep(guard: Pid, run: &RunId, first: Option<Pid>, cgroup: Option<&Path>) -> u32 {
     let since = began(guard);
@@ -163,7 +163,7 @@ fn kill_orphans(since: Option<u64>, killed: &mut HashSet<Pid>) -> bool {
     found
 }
 
-/// Reaps what became this process's child; false while some of it is still dying.
+/// Reaps the adopted children of this process; false while some of them are still dying.
 fn reap(killed: &HashSet<Pid>) -> bool {
     let mut all_gone = true;
     for pid in killed {

@@ -51,7 +51,7 @@ pub(super) struct ClaimedTask {
 pub(super) enum End {
     /// To be reported; then the guard may go.
     Result(Report, Option<Child>),
-    /// To be given back, unworked.
+    /// To be returned, not started.
     Unworked(Option<Child>),
     /// Another has it, or will have.
     Lost,

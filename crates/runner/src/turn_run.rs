@@ -36,7 +36,7 @@ impl Extending {
     /// Of a turn that was granted and is not trusted yet.
     ///
     /// # Errors
-    /// When nothing could be killed within its lease: the rules were changed since they were looked at.
+    /// When nothing could be killed within its lease: the rules were changed since they were read.
     pub(super) fn of(
         desk: &TurnDesk,
         with: &TurnCommand,

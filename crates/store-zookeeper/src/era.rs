@@ -27,7 +27,7 @@ const ERA: &str = "/era";
 /// Written to see the number of a write.
 const PROBE: &str = "/probe";
 
-/// The era: as it stands in the node, and what this process knows of it.
+/// The era: as in the node, and what this process knows of it.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Era {
     id: String,
@@ -131,7 +131,7 @@ impl Locks {
         Err(StoreError::Unavailable("other processes change the era at this moment".to_owned()))
     }
 
-    /// Takes in what stands there.
+    /// Reads the node.
     fn learn(&self, session: &Session, mut era: Era, zxid: i64) -> Era {
         let now = clock::boot();
         let reach = era.longest.max(era.before).max(self.longest);

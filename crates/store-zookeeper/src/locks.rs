@@ -122,7 +122,7 @@ impl Half {
         Ok(())
     }
 
-    /// Takes it back. When that fails, it goes on by itself.
+    /// Takes it back. If that fails, it continues by itself.
     pub(super) async fn undo(&mut self) -> Result<()> {
         if let Some(mine) = &self.asked {
             self.locks.end(&mine.id).await?;
@@ -215,7 +215,7 @@ impl Locks {
         Err(StoreError::Unavailable(why))
     }
 
-    /// Deletes that node; done as well when it is another by now. When it fails, it goes on by itself.
+    /// Deletes that node; also done if it is another one now. If it fails, it continues by itself.
     pub(super) async fn remove(self: &Arc<Self>, node: &Node) -> Result<()> {
         let Node { id, .. } = node;
         if let Some(mine) = lock(&self.mine).get_mut(&id.job).filter(|mine| mine.id.is(id)) {

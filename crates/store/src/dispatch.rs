@@ -43,7 +43,7 @@ pub struct Handed {
 pub enum Claimed {
     /// Yours until then (the earliest end, should the sources' leases differ).
     Granted {
-        /// To extend and to give back.
+        /// To extend and to return.
         claim: ClaimId,
         /// The grant plus the source's lease.
         lease_until: Stamp,

@@ -25,10 +25,10 @@ pub enum Verdict {
     Bad,
 }
 
-/// One thing that was looked at.
+/// One thing that was checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What was looked at, in a word or two.
+    /// What was checked, in a word or two.
     pub check: &'static str,
     /// How it is.
     pub verdict: Verdict,

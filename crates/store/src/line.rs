@@ -68,7 +68,7 @@ pub trait Lines {
         lasting: Duration,
     ) -> Result<()>;
 
-    /// Waits no more at `waiter`; the place is kept for `lasting` from now. Who waits elsewhere by now goes on waiting there.
+    /// Stops waiting at `waiter`; the place is kept for `lasting` from now. A program that now waits elsewhere keeps waiting there.
     ///
     /// # Errors
     /// As [`Lines::line`].

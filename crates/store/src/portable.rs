@@ -66,7 +66,7 @@ pub trait Portable: Send + Sync {
     /// Every source: those that can be served first, in the order of their turns.
     async fn every_source(&self) -> Result<Vec<StoredSource>>;
 
-    /// The next tasks, about [`AT_ONCE`], and where to go on; `None`: there are no others.
+    /// The next tasks, about [`AT_ONCE`], and where to continue; `None`: there are no others.
     async fn next_tasks(&self, from: Bookmark) -> Result<(Vec<StoredTask>, Option<Bookmark>)>;
 
     /// Writes how far sources have come, which were made with their rules just now.

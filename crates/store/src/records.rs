@@ -119,7 +119,7 @@ pub enum Write {
     Cut { list: String, kept: usize },
     /// A JSON object is added to a log.
     Log(Line),
-    /// An entry of another store is added behind those of a log, as it stood there.
+    /// An entry of another store is added behind those of a log, unchanged.
     Entry(Entry),
 }
 
@@ -198,7 +198,7 @@ pub fn folds(log: &str) -> String {
 /// More keys than these are not remembered: then nothing is, and folding begins anew.
 pub const FOLDS_KEPT: usize = 4_096;
 
-/// What listeners are told, in the same step.
+/// The events for listeners, in the same step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tell {
     /// [`StoreEvent::Nodes`](super::events::StoreEvent::Nodes).

@@ -24,7 +24,7 @@ pub struct Seen {
 /// Transitions and readings of timelines.
 #[async_trait]
 pub trait Timelines {
-    /// The newest `most` spans, the run that goes on, and participations and holds.
+    /// The newest `most` spans, the run under way, and participations and holds.
     ///
     /// # Errors
     /// [`super::StoreError::Unavailable`] (as for every call of this trait), [`super::StoreError::Corrupt`].

@@ -226,7 +226,7 @@ mod tests {
         ),
     ];
 
-    /// What is never seen, whatever stands beside it.
+    /// What is never visible, whatever its neighbours.
     const UNSEEN: [std::ops::RangeInclusive<char>; 10] = [
         '\u{0}'..='\u{1f}',
         '\u{7f}'..='\u{9f}',

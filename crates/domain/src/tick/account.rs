@@ -11,7 +11,7 @@ use crate::job::{JobRecord, RunRecord};
 use crate::time::StoreTime;
 use crate::transition::Write;
 
-/// So many ticks are looked at in one commit: of a longer gap the rest is passed over, and its `count` says what was counted.
+/// How many ticks one commit examines: of a longer gap the rest is skipped, and its `count` says what was counted.
 const MOST: usize = 10_000;
 /// More shifts than this are not kept: what is before now is settled.
 const SHIFTS: usize = 32;
@@ -19,7 +19,7 @@ const SHIFTS: usize = 32;
 /// The clock of a job while it is brought up to an instant.
 pub(super) struct Books<'a> {
     pub(super) clock: &'a mut Clock,
-    /// None: its ticks are not known here, and no gap is told.
+    /// None: its ticks are not known here, and no gap is recorded.
     pub(super) order: Option<Order<'a>>,
     pub(super) writes: Vec<Write>,
     /// When it is written, by the store's clock.
@@ -417,7 +417,7 @@ impl Books<'_> {
         }
     }
 
-    /// The holder of the open tick is gone, and nobody can say how far it came.
+    /// The holder of the open tick is gone, and how far it came is unknown.
     pub(super) fn lose(&mut self, at: StoreTime, why: Why) {
         let Some(open) = self.clock.open.as_mut().filter(|open| open.phase == Phase::Granted)
         else {
@@ -478,7 +478,7 @@ impl Pending {
     }
 }
 
-/// How the loss of a run is told whose end nobody reported.
+/// The words for the loss of a run without a reported end.
 pub(super) fn gone(
     run: Option<&RunRecord>,
     open: &Open,

@@ -37,7 +37,7 @@ pub struct Forgot {
 }
 
 /// Gives a store that forgot what a node saw. One that knows as much, or more, learns nothing. `released` is the newest token whose lease
-/// was given back.
+/// was released.
 pub(crate) fn learn(
     record: &mut JobRecord,
     released: Token,
@@ -105,7 +105,7 @@ impl Clock {
         all.chain([self.accounted]).max().unwrap_or_default()
     }
 
-    /// Whether the store may have forgotten what became of a tick that starts then: it was granted, or nobody who lives saw that it was not.
+    /// Whether the store may have forgotten the outcome of a tick that starts then: it was granted, or no living node saw that it was not.
     pub(super) fn may_have_forgotten(&self, starts: StoreTime) -> bool {
         let taken = self.taken.as_ref().is_some_and(|taken| starts <= taken.starts);
         self.forgot.is_some_and(|gap| starts <= gap.until && (taken || starts > gap.seen))

@@ -72,18 +72,18 @@ pub struct Want {
     pub to: StoreTime,
 }
 
-/// A participation or a hold, also one that goes on.
+/// A participation or a hold, also a current one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "as in Want")]
 pub struct Wanted {
     pub kind: WantKind,
     pub who: UserName,
     pub from: StoreTime,
-    /// `None`: it goes on.
+    /// `None`: it is current.
     pub to: Option<StoreTime>,
 }
 
-/// The run that goes on.
+/// The run under way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "as in RunRecord")]
 pub struct Present {
@@ -99,7 +99,7 @@ pub struct Timeline {
     pub since: Option<StoreTime>,
     /// Oldest first.
     pub spans: Vec<Span>,
-    /// The run that goes on.
+    /// The run under way.
     pub present: Option<Present>,
     /// In the order of their beginnings.
     pub wants: Vec<Wanted>,

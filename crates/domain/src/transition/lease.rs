@@ -122,7 +122,7 @@ fn mint(newest: Token, seen: Token, at: StoreTime) -> Option<Token> {
     (token <= Token::LARGEST).then_some(token)
 }
 
-/// The part of a job that a renewal looks at. Thousands of leases are renewed every second, and none needs the whole record.
+/// The part of a job that a renewal reads. Thousands of leases are renewed every second, and none needs the whole record.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tenure {
     /// Highest token ever granted, as far as the store knows.
@@ -208,7 +208,7 @@ pub fn renew(known: &Tenure, ask: &Renewal, now: Now) -> (Renewed, Option<LeaseR
 }
 
 /// Gives a lease back under which nothing runs. Only the owner is compared: it is random per acquisition, and a node that lost
-/// the answer to its request knows no token. Not being the owner any more is no error: there is nothing to give back.
+/// the answer to its request knows no token. Not being the owner any more is no error: there is nothing to release.
 pub fn release(job: &mut Job, owner: &Owner, now: Now) -> Vec<Write> {
     give_back(job, owner, Outcome::UNUSED, now)
 }

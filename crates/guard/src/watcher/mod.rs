@@ -76,7 +76,7 @@ const MOST_LINES: usize = 4_096;
 /// Most connections of one process.
 const MOST_OF_ONE: usize = 16;
 
-/// What a watcher is told when it is started.
+/// The arguments of a watcher.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Watching {
     /// The socket file.
@@ -146,7 +146,7 @@ struct Watcher {
     questions: BTreeMap<u64, Question>,
     /// Deaths that no node has taken yet.
     dead: BTreeMap<u64, Death>,
-    /// Secrets of processes that are dead: nobody else is watched under them.
+    /// Secrets of dead processes: no other process is watched under them.
     gone: HashMap<String, Boot>,
     next: u64,
     /// What the node was told last.
@@ -190,7 +190,7 @@ struct Death {
     pid: i32,
     killed: bool,
     keep_until: Boot,
-    /// When the node is told; `None`: it has been, and has not answered.
+    /// When it is reported to the node; `None`: it was, and the node has not answered.
     tell_at: Option<Boot>,
 }
 
@@ -239,7 +239,7 @@ impl Watcher {
         let lines: Vec<_> = lines.collect();
         fds.extend(lines.iter().map(|(_, line)| PollFd::new(line.socket.as_fd(), line.wants())));
         if poll(&mut fds, PollTimeout::NONE).is_err() {
-            // Interrupted, or the kernel has no memory: kills are in time all the same.
+            // Interrupted, or the kernel has no memory: kills are still in time.
             std::thread::sleep(LOOK_AGAIN);
             return (Vec::new(), Vec::new(), false, false);
         }
@@ -283,7 +283,7 @@ impl Watcher {
         let old: Vec<(u64, bool)> = old.map(|(id, line)| (*id, line.closing)).collect();
         for (id, closing) in old {
             match closing {
-                // Who does not read what it is told keeps nothing open.
+                // A peer that does not read keeps nothing open.
                 true => self.close(id),
                 false => self.refuse(id, "nothing was said for 5 s: say {\"auth\":TOKEN} first"),
             }

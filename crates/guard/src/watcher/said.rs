@@ -75,7 +75,7 @@ pub enum ToNode {
 pub struct Watched {
     /// Processes.
     pub programs: u32,
-    /// The leases that their death gives back, by names.
+    /// The leases that their death releases, by name.
     pub leases: BTreeMap<String, Token>,
 }
 

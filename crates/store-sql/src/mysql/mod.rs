@@ -66,7 +66,7 @@ impl Product for Mysql {
 
     async fn describe(&self) -> Result<Description> {
         let facts = open::facts(self).await?;
-        // What was refused at the start must not go on unsaid when it was set later.
+        // What was refused at the start must be reported, too, when it was set later.
         open::check(self, &facts)?;
         // A server without disk may read well and write nothing.
         let mut probe = Packet::change(self.dialect());

@@ -38,7 +38,7 @@ const ROLLBACK: &str = "ROLLBACK";
 const ONE_TEXT: usize = 8 << 20;
 /// `ER_MAX_PREPARED_STMT_COUNT_REACHED`.
 const TOO_MANY_PREPARED: u16 = 1461;
-/// After this long without a word it is asked whether the server is still there.
+/// After this long in silence it checks that the server is still there.
 const SILENT: Duration = Duration::from_millis(100);
 const PING: Duration = Duration::from_secs(1);
 

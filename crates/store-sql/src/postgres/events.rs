@@ -42,7 +42,7 @@ pub(super) fn payloads(hint: Hint) -> Vec<String> {
     texts.filter(|text| text.len() < ROOM).collect()
 }
 
-/// A connection that listens, and what was told of what it heard.
+/// A listening connection, and what was published of its notifications.
 pub(super) struct Ear {
     conn: Conn,
     heard: Heard,

@@ -409,7 +409,7 @@ pub(super) fn micros_span(left: i64) -> Duration {
 }
 
 impl SqlStore {
-    /// The records of some jobs for the followers, without a word about trust.
+    /// The records of some jobs for the followers, without trust.
     pub(super) async fn peek(
         &self,
         jobs: &[&JobName],

@@ -19,7 +19,7 @@ use soloist_store::Result;
 use soloist_store::events::StoreEvent;
 use soloist_store::outlet::Outlet;
 
-/// Events that wait for a slow reader before it is told to read everything again.
+/// How many events wait for a slow reader before it must read everything again.
 const WAITING: usize = 1_024;
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);

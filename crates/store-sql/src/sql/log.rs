@@ -17,7 +17,7 @@ pub(super) const NEWEST: &str = "SELECT id, at, times, until, entry FROM logs WH
 pub(super) const AFTER: &str =
     "SELECT id, at, times, until, entry FROM logs WHERE log = ? AND id > ? ORDER BY id LIMIT ?";
 
-/// The entry that an older one is told again with; log, key, what it says, milliseconds.
+/// The earlier entry that a new one repeats: log, key, text, milliseconds.
 const SAME: &str = "SELECT folds.id FROM folds JOIN logs ON logs.log = folds.log AND logs.id = folds.id \
     WHERE folds.log = ? AND folds.topic = ? AND folds.same = ? AND {at_ms} - logs.at BETWEEN 0 AND ?";
 

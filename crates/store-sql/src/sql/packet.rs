@@ -43,7 +43,7 @@ pub(crate) type Condition = (String, Vec<Value>);
 pub(crate) enum Repeat {
     /// Twice does what once does: sent again when the connection broke.
     Harmless,
-    /// Twice would be wrong: the caller hears that the outcome is unknown.
+    /// Twice would be wrong: the caller learns that the outcome is unknown.
     Never,
 }
 

@@ -95,7 +95,7 @@ impl Queue {
             let ends = full || !whole || session.has_failed();
             next = if ends { None } else { self.next() };
         }
-        // What came after a statement that failed must not be written without what stood before it.
+        // What came after a failed statement must not be written without what came before it.
         let whole = whole && !session.has_failed();
         let ended = session.end(whole).await;
         for (told, wakes) in served {

@@ -38,13 +38,13 @@ enum Ask {
     Commit,
 }
 
-/// The end of who acts.
+/// The acting end.
 pub struct Relay {
     dialect: Dialect,
     asks: mpsc::UnboundedSender<Ask>,
 }
 
-/// The end of who owns the connection.
+/// The end that owns the connection.
 pub struct Asked(mpsc::UnboundedReceiver<Ask>);
 
 /// Both ends, for one transaction.
@@ -140,7 +140,7 @@ impl Asked {
     /// Does what is asked, until the act has ended; says whether to commit.
     pub async fn serve<S: DispatchSession>(mut self, session: &mut S) -> bool {
         while let Some(ask) = self.0.recv().await {
-            // A caller that gave up meanwhile hears nothing.
+            // A caller that gave up meanwhile gets nothing.
             let _gave_up = match ask {
                 Ask::Commit => return true,
                 Ask::Query(all, answer) => answer.send(session.query_all(&all).await).is_err(),

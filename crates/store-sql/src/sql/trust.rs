@@ -18,7 +18,7 @@ use soloist_store::latest::Latest;
 use soloist_store::memory::{Asked, Memory, Opening, Seen};
 use soloist_store::{Result, StoreError};
 
-/// How often a store is judged anew that goes on changing.
+/// How often a store that keeps changing is judged anew.
 const ATTEMPTS: usize = 32;
 
 /// The epoch row, and who has it: the last columns of a statement [`FROM`] them. A server that runs has forgotten nothing by starting: only
@@ -226,7 +226,7 @@ fn same(before: &Seen, now: &Seen) -> bool {
     before.server == now.server && key(before) == key(now)
 }
 
-/// The server's clock, and what it says of itself.
+/// The server's clock and identity.
 fn seen(row: &Row) -> Result<(Stamp, Seen)> {
     let begin = row.0.len().saturating_sub(WIDTH);
     let row = &Row(row.0.iter().skip(begin).cloned().collect());

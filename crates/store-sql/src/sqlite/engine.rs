@@ -243,7 +243,7 @@ struct Owned {
     head: String,
     lease: String,
     window: std::ops::Range<StoreTime>,
-    /// A lease is granted that nobody has.
+    /// A free lease is granted.
     calm: bool,
     unlisted: Option<String>,
     record: Option<(u64, String)>,

@@ -9,7 +9,7 @@ use rusqlite::Connection;
 
 use super::fault::SqliteResult;
 
-/// What anybody knows of the store is of a past that is none any more.
+/// All that processes know of the store is outdated.
 pub(super) const NEW_EPOCH: &str =
     "UPDATE meta SET value = lower(hex(randomblob(16))) WHERE key = 'epoch'";
 

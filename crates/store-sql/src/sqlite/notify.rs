@@ -103,7 +103,7 @@ impl Drop for Notifier {
 
 struct Subscriber {
     events: mpsc::Sender<StoreEvent>,
-    /// Missed something; is told as soon as there is room.
+    /// Missed something; is notified as soon as there is room.
     behind: bool,
 }
 
@@ -134,7 +134,7 @@ struct Listener {
     subscribers: Vec<Subscriber>,
     /// The newest event that was handed out.
     heard: i64,
-    /// The bell at the last look, and when the files were last looked at.
+    /// The bell at the last look, and when the files were last checked.
     rung: Option<[u8; 16]>,
     looked: Boot,
     /// The next look is at the files, too.
@@ -155,7 +155,7 @@ impl Listener {
     ) -> Self {
         let bell = Inotify::init().and_then(|bell| {
             bell.watches().add(place.bell(), WatchMask::MODIFY)?;
-            // Only so that it is noticed sooner: these are looked at before each transaction.
+            // Only to notice it sooner: these are checked before each transaction.
             for file in place.files() {
                 bell.watches().add(file, REPLACED)?;
             }
@@ -185,7 +185,7 @@ impl Listener {
     fn run(mut self) {
         loop {
             self.wait();
-            // Before the events: a new subscriber hears nothing older.
+            // Before the events: a new subscriber gets nothing older.
             let mut newcomers = Vec::new();
             loop {
                 match self.inbox.try_recv() {

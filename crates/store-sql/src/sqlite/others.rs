@@ -90,7 +90,7 @@ pub(super) struct Present {
 /// Tells the sockets of one process apart.
 static NTH: AtomicU32 = AtomicU32::new(0);
 
-/// For the path as it was given, and for the one without links: a link may lead elsewhere by now, and another process may say the path otherwise.
+/// For the path as it was given, and for the one without links: a link may lead elsewhere now, and another process may write the path differently.
 fn marks(path: &Path) -> Vec<String> {
     let dir = path.parent().and_then(|dir| std::fs::canonicalize(dir).ok());
     let plain = dir.zip(path.file_name()).map(|(dir, name)| dir.join(name));

@@ -51,7 +51,7 @@ impl Worker {
                     let Ok(more) = todo.try_recv() else { break };
                     work = more;
                 }
-                // The callers have their answers already, so nobody waits for this.
+                // The callers have their answers already, so nothing waits for this.
                 if looks_after {
                     inside.look_again();
                 }

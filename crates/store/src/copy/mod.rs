@@ -147,7 +147,7 @@ async fn copied(
     Ok(Copied { tally, again })
 }
 
-/// What a step met: the store, or a reason not to go on.
+/// What stopped a step: the store, or a reason not to continue.
 enum Trouble {
     Store(StoreError),
     Refused(String),

@@ -23,7 +23,7 @@ pub async fn forget_void(engine: &dyn Engine, names: &[JobName], kept: Duration)
         return Ok(forgotten);
     }
     for (name, stored) in names.iter().zip(reading.records) {
-        // What cannot be read is for people, who hear of it whenever it is used.
+        // What cannot be read is for people, who see the error whenever it is used.
         let Ok(Case { head, job, history, lease: None, .. }) = Case::read(name, stored) else {
             continue;
         };

@@ -67,7 +67,7 @@ pub const FOLDED: &str = "\"folded\":";
 /// What a decision is made on, beside the job.
 struct Look<'a> {
     past: &'a Past,
-    /// What stands beside the record of [`Kind::tick`].
+    /// The row beside the record of [`Kind::tick`].
     beside: Option<&'a Spent>,
     quarantine: Duration,
     now: Now,
@@ -120,7 +120,7 @@ async fn decide<T: Send>(
     decided.ok_or_else(|| StoreError::Corrupt(format!("{name}: a list that nobody asked about")))
 }
 
-/// The same; `None`, and nothing is written, if something stands in [`Kind::unlisted`].
+/// The same; `None`, and nothing is written, if something is in [`Kind::unlisted`].
 async fn decide_unlisted<T: Send>(
     engine: &dyn Engine,
     name: &JobName,
@@ -341,7 +341,7 @@ impl Plan {
             match write {
                 Write::Publish(event) => events.push(event),
                 Write::KeepRun(entry) => {
-                    // One that goes on stands in the record.
+                    // One under way is in the record.
                     if entry.ended.is_some() {
                         beside.push(Beside::Index {
                             number: entry.token.0,

@@ -94,7 +94,7 @@ struct Body {
     participants: Vec<Participant>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hold: Option<Hold>,
-    /// The newest lease, unless it was given back. Whether it lasts, the lease beside the record says.
+    /// The newest lease, unless it was released. The lease beside the record says whether it is valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lease: Option<LeaseText>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -61,7 +61,7 @@ fn row_of(tick: &TickText) -> String {
     text
 }
 
-/// What stands beside the record of `of.tick`. If another is the newest of the record, and may have to make room, that is beside it afterwards.
+/// The row beside the record of `of.tick`. If another is the newest of the record, and may have to make room, that is beside it afterwards.
 ///
 /// # Errors
 /// [`StoreError::Unavailable`], [`StoreError::Corrupt`].
@@ -84,7 +84,7 @@ pub(super) async fn beside(engine: &dyn Engine, case: &Case, of: Of<'_>) -> Resu
     Err(StoreError::Unavailable(format!("{table} is changed too often at this moment: try again")))
 }
 
-/// What stands beside the record of `tick`, and what moves the newest there; `None`: it is there.
+/// The row beside the record of `tick`, and what moves the newest there; `None`: it is there.
 async fn moving(
     engine: &dyn Engine,
     name: &JobName,
@@ -179,7 +179,7 @@ impl SpentTicks for dyn Engine + '_ {
     }
 }
 
-/// Takes a lease for one run of a tick; `None` if something stands in the list `unlisted`.
+/// Acquires a lease for one run of a tick; `None` if something is in the list `unlisted`.
 async fn acquire(
     engine: &dyn Engine,
     ask: &Acquire,

@@ -27,7 +27,7 @@ pub(super) fn ticks_of(job: &JobName) -> String {
     format!("ticks:{job}")
 }
 
-/// What writes an entry in the place of another.
+/// The writes that replace an entry.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`](crate::StoreError::Corrupt).
