@@ -1,4 +1,4 @@
-//! Parameters of a job: what a person may say to one run, and how that is checked. A script gets them as variables, never in a command line.
+//! Parameters of a job: what a person may set for one run, and how that is checked. A script gets them as variables, never in a command line.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -12,7 +12,7 @@ use soloist_domain::tick::{Fill, Tick};
 const REMEDY: &str = r#"write params = { day = { type = "date", default = "yesterday" }, mode = { type = "choice", of = ["fast", "full"], default = "fast" } }"#;
 /// The longest text, in bytes.
 const LONGEST: usize = 4_096;
-/// How a name of a variable may begin and go on.
+/// How a name of a variable may begin and continue.
 const NAME: &str = "use lower-case letters, digits and '_', a letter first, at most 40";
 
 /// One parameter.

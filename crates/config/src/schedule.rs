@@ -1,4 +1,4 @@
-//! The keys of `[[job]]` that say when it runs: its schedule, what becomes of ticks, its parameters.
+//! The keys of `[[job]]` that say when it runs: its schedule, the rules for its ticks, its parameters.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +43,7 @@ const SHORTEST: Duration = Duration::from_secs(1);
 /// The longest time that counts from a tick: ten years. What is longer is a slip, and sums of it must stay dates.
 const LONGEST: Duration = Duration::from_secs(3_650 * 86_400);
 
-/// When a job runs, and what becomes of its ticks.
+/// When a job runs, and the rules for its ticks.
 #[derive(Debug, Clone)]
 pub struct Scheduled {
     /// Its expressions.
@@ -73,7 +73,7 @@ impl PartialEq for Scheduled {
 
 impl Eq for Scheduled {}
 
-/// What stands in the other keys of the job.
+/// The values of the other keys of the job.
 pub(super) struct Beside<'a> {
     pub(super) name: Option<&'a JobName>,
     /// `zone` at the top of the file.

@@ -1,4 +1,4 @@
-//! Runs that people ask for: now, by hand, or of a tick by its name.
+//! Runs that people request: now, by hand, or of a tick by its name.
 
 use std::collections::BTreeMap;
 
@@ -129,7 +129,7 @@ pub async fn ask_run(
 /// A tick of expressions that are in force no more: it has its entry.
 async fn listed(store: &Store, job: &JobConfig, name: &TickName) -> Result<Tick> {
     let entries = store.ticks(&job.name).await?;
-    // What lies in a gap of former expressions nobody can tell: only one that stands alone.
+    // What is in a gap of former expressions is unknown: only a single one.
     let own = entries.into_iter().find(|entry| entry.count == 1 && entry.tick.name == *name);
     own.filter(|_| !name.is_by_hand()).map(|entry| entry.tick).ok_or_else(|| {
         OpsError::NotFound(

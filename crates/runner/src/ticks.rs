@@ -1,6 +1,7 @@
-//! Has the store write what time alone decides of ticks: that one was missed, that a holder is lost, that a window is over.
+//! Has the store write what time alone decides of ticks: a missed one, a lost holder, the end of a window.
 //!
-//! A store that forgot what this node saw is told it first. Whoever asks for a lease has it written, too. This is for jobs that nobody asks for: held, without a living node, or over until tomorrow.
+//! A store that forgot what this node saw gets that first. A request for a lease has it written, too; this is for jobs that nobody asks for:
+//! held, without a living node, or over until tomorrow.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -18,7 +19,7 @@ const EVERY: Duration = Duration::from_secs(1);
 /// Who is asked for a lease at that instant writes it anyway.
 const LEAVE_IT: Duration = Duration::from_secs(1);
 
-/// When a job is to be looked at next.
+/// When a job is examined next.
 struct Look {
     /// Of the record that it was made of.
     version: u64,
@@ -73,7 +74,7 @@ async fn look(
     let known = known.filter(|look| look.version == record.version && look.text == law.text);
     let at = match (known, &record.clock) {
         (Some(look), _) => look.at,
-        // From then on its ticks are told, also if nobody wants it.
+        // From then on its ticks are counted, also if nobody wants it.
         (None, None) => Some(now - LEAVE_IT),
         // Nodes with other files do not change it to and fro.
         (None, Some(clock)) if !clock.knows(&law.text) => Some(now - LEAVE_IT),

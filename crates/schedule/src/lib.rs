@@ -1,4 +1,4 @@
-//! When jobs are due (contract 13): expressions and zones made into [`Ticks`](soloist_domain::tick::Ticks).
+//! When jobs are due: expressions and zones turned into [`Ticks`](soloist_domain::tick::Ticks).
 //!
 //! | file | what it does |
 //! | --- | --- |

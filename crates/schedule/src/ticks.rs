@@ -156,7 +156,7 @@ impl Schedule {
 /// so without it the name would be that of the first.
 const AGAIN: &str = "[_fold=2]";
 
-/// An offset as it stands in names: `+08:00`.
+/// An offset as in names: `+08:00`.
 fn shown(offset: i64) -> String {
     let sign = if offset < 0 { '-' } else { '+' };
     let (hours, minutes, seconds) =

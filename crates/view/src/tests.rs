@@ -54,7 +54,7 @@ fn why_says_evidence_consequence_and_next_step() {
     has("stopping", &["Stopping on node-a: nobody wants it any more", "killed in 2 s"]);
     has("held", &["Held by chen since", "“stocktaking until noon”", "soloist resume stock"]);
     has("given_up", &["Given up after 10 crashes", "soloist resume tariffs"]);
-    has("unknown", &["12 s", "on node-b", "may be running or not"]);
+    has("unknown", &["12 s", "on node-b", "may or may not be running"]);
 }
 
 #[test]
@@ -479,7 +479,7 @@ fn a_run_that_is_silent_for_half_of_what_it_may_be_needs_somebody_and_says_when_
     job.max_silence = Some(SECOND * 600);
     assert!(!seen(&job, Some(299), false, Language::En).0);
     let (needs, text) = seen(&job, Some(301), false, Language::En);
-    assert!(needs && text.contains("unless it says something"), "{text}");
+    assert!(needs && text.contains("unless it prints something"), "{text}");
     let (needs, text) = seen(&job, None, false, Language::Zh);
     assert!(needs && text.contains("会被停止"), "since it began: {text}");
     assert!(!seen(&job, Some(301), true, Language::En).0, "its progress may have changed since");
@@ -490,7 +490,7 @@ fn a_run_that_stands_still_for_as_long_as_a_rule_says_is_stuck_and_says_what_to_
     let stuck = |job: &JobConfig, progress, still| {
         let view = standing_still(job, progress, still, Language::En);
         assert_eq!(view.shown.needs, view.shown.word == "Stuck", "{}", view.shown.word);
-        assert_eq!(view.shown.needs, view.why.contains("stands still"), "{}", view.why);
+        assert_eq!(view.shown.needs, view.why.contains("is stuck"), "{}", view.why);
         view.shown.needs
     };
     let plain = config("outbound", "Outbound shipping", "出库任务");

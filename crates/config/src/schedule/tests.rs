@@ -1,4 +1,4 @@
-//! A year of 200 jobs in virtual time on the real law, counted against what arithmetic says.
+//! A year of 200 jobs in virtual time with the real rules, compared with arithmetic.
 
 use std::time::Duration;
 

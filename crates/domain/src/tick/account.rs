@@ -1,7 +1,7 @@
-//! What became of the ticks that are due: each is decided once, in the order of time.
+//! The outcome of due ticks: each is decided once, in the order of time.
 //!
-//! The record says since when the job was wanted, held or off ([`Clock::shifts`]), and until when a tick was open. So it does not matter
-//! when somebody looks, nor who: the switch of a person is a change of its own, made where no schedule is known.
+//! The record says since when the job was wanted, held or off ([`Clock::shifts`]), and until when a tick was open. So it does not matter when
+//! or by whom this is computed: the switch of a person is a change of its own, made where no schedule is known.
 
 use super::record::{Clock, Entry, FORMER, Outcome, Phase, RECENT, Shift, Standing, Why};
 use super::record::{Open, Order, Pending};
@@ -11,7 +11,7 @@ use crate::job::{JobRecord, RunRecord};
 use crate::time::StoreTime;
 use crate::transition::Write;
 
-/// So many ticks are looked at in one commit: of a longer gap the rest is passed over, and its `count` says what was counted.
+/// How many ticks one commit examines: of a longer gap the rest is skipped, and its `count` says what was counted.
 const MOST: usize = 10_000;
 /// More shifts than this are not kept: what is before now is settled.
 const SHIFTS: usize = 32;
@@ -19,7 +19,7 @@ const SHIFTS: usize = 32;
 /// The clock of a job while it is brought up to an instant.
 pub(super) struct Books<'a> {
     pub(super) clock: &'a mut Clock,
-    /// None: its ticks are not known here, and no gap is told.
+    /// None: its ticks are not known here, and no gap is recorded.
     pub(super) order: Option<Order<'a>>,
     pub(super) writes: Vec<Write>,
     /// When it is written, by the store's clock.
@@ -417,7 +417,7 @@ impl Books<'_> {
         }
     }
 
-    /// The holder of the open tick is gone, and nobody can say how far it came.
+    /// The holder of the open tick is gone, and how far it came is unknown.
     pub(super) fn lose(&mut self, at: StoreTime, why: Why) {
         let Some(open) = self.clock.open.as_mut().filter(|open| open.phase == Phase::Granted)
         else {
@@ -478,7 +478,7 @@ impl Pending {
     }
 }
 
-/// How the loss of a run is told whose end nobody reported.
+/// The words for the loss of a run without a reported end.
 pub(super) fn gone(
     run: Option<&RunRecord>,
     open: &Open,

@@ -1,4 +1,4 @@
-//! Runs that a person asks for: by hand, or of a tick of the schedule by its name.
+//! Runs that a person requests: by hand, or of a tick of the schedule by its name.
 
 use super::account::{Books, adopt};
 use super::record::{Asked, Clock, Entry, MOST_ASKED, Open, Outcome, Phase};
@@ -41,7 +41,7 @@ pub enum Refused {
 }
 
 /// Takes in a run that `asked` wants; the record is settled. Answers the name of its tick. `entry`: what is known of a tick by name
-/// whose entry does not stand in the record.
+/// whose entry is not in the record.
 ///
 /// # Errors
 /// [`Refused`]: nothing was changed.
@@ -133,7 +133,7 @@ pub(crate) fn reset(record: &mut JobRecord, now: StoreTime) -> bool {
 }
 
 impl Clock {
-    /// Whether ticks are settled that lie more than a minute ahead of the store's clock: they stand in the way of all before them.
+    /// Whether ticks are settled that lie more than a minute ahead of the store's clock: they block all before them.
     #[must_use]
     pub fn is_ahead(&self, now: StoreTime) -> bool {
         let ahead = std::time::Duration::from_secs(60);

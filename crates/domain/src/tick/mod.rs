@@ -1,6 +1,6 @@
-//! Ticks: the instants at which a job with a schedule runs (contract 13).
+//! Ticks: the instants at which a job with a schedule runs.
 //!
-//! This room knows no calendar and no zone: the crate `schedule` makes [`Ticks`] of expressions. It says what becomes of each tick.
+//! This room knows no calendar and no zone: the crate `schedule` makes [`Ticks`] from expressions. It decides the outcome of each tick.
 
 mod account;
 mod ask;
@@ -142,7 +142,7 @@ pub trait Ticks: fmt::Debug + Send + Sync {
     fn former(&self, text: &str) -> Option<std::sync::Arc<dyn Ticks>>;
 }
 
-/// What a run is told of the parameters of its job.
+/// The parameters that a run gets.
 pub trait Fill: fmt::Debug + Send + Sync {
     /// The values for `tick`, from those that were given and the defaults.
     fn fill(&self, tick: &Tick, given: &Params) -> Params;

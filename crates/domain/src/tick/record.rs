@@ -1,4 +1,4 @@
-//! What the record of a job says of its ticks: which was granted last, which is open, which wait, and what became of the newest.
+//! The ticks in the record of a job: the last granted one, the open one, the waiting ones, and the outcomes of the newest.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::lease::Token;
 use crate::name::{NodeName, RunId, UserName};
 use crate::time::StoreTime;
 
-/// So many of the newest entries stand in the record itself.
+/// How many of the newest entries are in the record itself.
 pub const RECENT: usize = 10;
 /// At least so many entries of a job are kept.
 pub const ENTRIES_KEPT: usize = 1_000;
@@ -65,7 +65,7 @@ pub struct Clock {
     /// What became of ticks and may need a person: at most one of each kind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub troubles: Vec<Trouble>,
-    /// The store may have forgotten what became of some ticks.
+    /// The store may have forgotten the outcome of some ticks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forgot: Option<Forgot>,
 }
@@ -99,7 +99,7 @@ pub struct Open {
     pub token: Token,
     /// Who started it.
     pub by: By,
-    /// What its script is told.
+    /// What its script gets.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub params: Params,
     /// When it was granted last.
@@ -215,7 +215,7 @@ pub struct Asked {
     pub tick: Tick,
     /// Who.
     pub by: UserName,
-    /// What its script is told.
+    /// What its script gets.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub params: Params,
     /// When.

@@ -1,4 +1,4 @@
-//! What the file says of a schedule besides its ticks: what becomes of a tick that was missed, that meets another, whose run was lost.
+//! The rules of a schedule in the file: for a tick that was missed, that meets another, whose run was lost.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,7 +68,7 @@ pub struct Rules {
     pub backoff_max: Duration,
     /// A tick without a grant for so long is past its time.
     pub grace: Duration,
-    /// The alert `not_started` is told of a tick that has not begun so long after its start.
+    /// The alert `not_started` begins for a tick that has not begun this long after its start.
     pub start_within: Option<Duration>,
     /// `not_finished` of one that has not ended.
     pub finish_within: Option<Duration>,

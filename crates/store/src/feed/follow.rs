@@ -1,5 +1,5 @@
-//! Keeps a feed true: hears events, reads what changed, observes leases, and notices when the store is away.
-//! `choice` says which jobs it follows.
+//! Keeps a feed up to date: receives events, reads what changed, observes leases, and notices when the store is away. `choice` says which jobs it
+//! follows.
 
 mod choice;
 
@@ -146,7 +146,7 @@ impl Follower {
                     // An error: the sender is gone, so no reload will come.
                     reloaded = changed.is_ok();
                     self.choice_is_old = reloaded;
-                    // A definition with the same name may mean another picture, too.
+                    // A definition with the same name may mean another state, too.
                     self.feed.tell(Change::Resynced);
                 }
             }
@@ -241,7 +241,7 @@ impl Follower {
         }
     }
 
-    /// Reads everything again; on failure the comparison goes on trying.
+    /// Reads everything again; on failure the comparison keeps trying.
     async fn resync(&mut self) {
         self.synced = self.fetch(self.names.clone()).await;
         if self.synced {
@@ -408,7 +408,7 @@ impl Follower {
         }
     }
 
-    /// Says which pictures mean something else only because time went by.
+    /// Reports the jobs whose state changed only because time passed.
     fn announce_by_time(&mut self) {
         for name in &self.names.clone() {
             let before = self.said.get(name).copied();
