@@ -419,7 +419,8 @@ impl Game {
             ..Rules::default()
         };
         let table = Arc::new(self.table(node));
-        Schedule { ticks: table.clone(), rules, text: "each".to_owned(), params: table }
+        let (text, lacks) = ("each".to_owned(), Default::default());
+        Schedule { ticks: table.clone(), rules, text, params: table, lacks }
     }
 
     fn perform(self, world: &mut World, act: Act) -> Result<(), &'static str> {
