@@ -1,4 +1,4 @@
-//! Rules of sources and rotations in the shape in which the API, the command line's JSON and the audit write them.
+//! Rules of sources and rotations in the form of the API, the command line's JSON and the audit.
 
 #![expect(
     missing_docs,

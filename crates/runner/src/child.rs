@@ -1,8 +1,8 @@
 //! The node's end of a guard: starts it, moves its deadline, reads the script's output, and steps in when it fails.
 //!
-//! In every case the last event is [`ChildEvent::Gone`] or [`ChildEvent::Failed`], and after it no process of the run is
-//! left. When that cannot be known the channel just ends, and the lease must run out by itself. If a guard misses three
-//! acknowledgements or dies without a last message, this side kills it and its tree.
+//! In every case the last event is [`ChildEvent::Gone`] or [`ChildEvent::Failed`], and after it no process of the run is left. If that
+//! is unknown the channel just ends, and the lease must expire by itself. If a guard misses three acknowledgements or dies without a
+//! last message, this side kills it and its tree.
 
 use std::io;
 use std::path::Path;
@@ -68,7 +68,7 @@ impl Child {
         Self::employ(guard, run)
     }
 
-    /// As [`Child::spawn`], with a guard that has been waiting for its plan. One that is dead by now is no error: another
+    /// As [`Child::spawn`], with a guard that has been waiting for its plan. A dead one is no error: another
     /// is started. The script's streams are read.
     pub(super) fn spawn_warm(
         warm: Warm,

@@ -1,11 +1,9 @@
 //! `soloist collect`: a ready collector. Slots claim one task each, run the command on it, and report how it ended.
 //!
-//! A slot that was given nothing waits at the store: it is woken when it is its turn, and looks again every second in
-//! case that was missed. This process does what the store's clock makes due, as nodes do, so collectors need no node. What a slot does is in `slot`, what
-//! becomes of one task in `task_run`.
+//! An idle slot waits at the store: it is woken when work is there, and asks again every second in case a wake was lost. This process
+//! does what the store's clock makes due, as nodes do, so collectors need no node. `slot` is one slot, `task_run` one task.
 //!
-//! To stop is to claim nothing more, let the running commands end, kill those that do not end within the grace, and give
-//! their tasks back.
+//! To stop is to claim nothing more, let the running commands end, kill those that do not end within the grace, and return their tasks.
 
 use std::collections::HashMap;
 use std::future::pending;
@@ -34,7 +32,7 @@ use soloist_store::dispatch::{ClaimOwner, Dispatch, Waiter};
 use soloist_store::events::{Events, StoreEvent};
 use soloist_store::{Options, StoreError};
 
-/// Collects until it is told to stop, or there is no more to do; returns 0, or 127 when the command cannot
+/// Collects until it is asked to stop, or there is no more work; returns 0, or 127 when the command cannot
 /// be started.
 ///
 /// # Errors
@@ -82,7 +80,7 @@ pub async fn run(with: CollectCommand) -> anyhow::Result<i32> {
     }
 }
 
-/// Opens the store and looks at the sources; tried for as long as the store is away.
+/// Opens the store and reads the sources; retried while the store is away.
 async fn begin(with: &CollectCommand) -> anyhow::Result<(Counter, HashMap<SourceName, Duration>)> {
     let options = Options { make: false, ..with.program.options(with.longest_lease) };
     let mut said = false;

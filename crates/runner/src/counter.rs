@@ -1,7 +1,7 @@
-//! Where a collector is given work: the store itself, or a node that is asked over HTTP (`--server`).
+//! Where a collector gets its work: the store itself, or a node over HTTP (`--server`).
 //!
-//! At the store a slot that was given nothing waits for its bell; at a node the request itself waits. Everything else is the
-//! same: a request that was not answered is asked again as it was, and may be asked of another node.
+//! At the store an idle slot waits for its bell; at a node the request itself waits. Everything else is the same: an unanswered request
+//! is repeated unchanged, maybe at another node.
 
 use std::time::Duration;
 

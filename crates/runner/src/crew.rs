@@ -17,7 +17,7 @@ use soloist_process::clock;
 use soloist_store::Opener;
 use soloist_store::dispatch::Waiter;
 
-/// A slot that waits looks at least about this often, whatever it missed.
+/// A waiting slot asks again at least about this often, in case a wake was lost.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// A store that is away is asked again this often.
 pub(super) const ASK_AGAIN: Duration = Duration::from_millis(200);

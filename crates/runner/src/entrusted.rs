@@ -1,5 +1,5 @@
-//! What a script is entrusted with: the user that it is, and the secrets that it is given. Both are looked up when a run
-//! is about to start, so that a changed password or a new group counts from the next run on.
+//! The user and the secrets of a script. Both are looked up when a run is about to start, so that a changed password or a new group
+//! applies from the next run on.
 //!
 //! A value is never shown: not in an error, not by `Debug`, and not in the output that is kept (`Hidden`).
 

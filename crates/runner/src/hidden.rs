@@ -1,14 +1,14 @@
-//! What must not be kept of a script's output: the values of its secrets, replaced by `***`.
+//! Replaces the values of a script's secrets by `***` in the output that is kept.
 //!
-//! It finds a value as it is, and each long line of one that has several. A script that prints a secret in another shape
-//! (base64, in pieces, backwards) is not stopped from it: docs/configuration.md says so.
+//! It finds a value unchanged, and each long line of one that has several. It does not find a secret in another form (base64, in pieces,
+//! backwards): docs/configuration.md says so.
 
 use std::fmt;
 use std::sync::Arc;
 
 /// A shorter value would be found in innocent words.
 const SHORTEST: usize = 8;
-/// What stands in its place.
+/// Its replacement.
 const STARS: &[u8] = b"***";
 
 /// The values that are hidden; cheap to clone.

@@ -1,8 +1,8 @@
 //! The keeper: renews every lease this node holds, in batches, and moves each guard's deadline.
 //!
-//! A time-out or an error means *unknown*: it is tried again until the guard's own deadline ends the matter. "Not
-//! yours" means *lost*. Batches run beside each other with a time-out each, so that a slow one delays no other; where
-//! each job may be out of reach by itself (a cluster), each lease is a batch of its own. The keeper neither acquires nor releases, and knows nothing of processes.
+//! A time-out or an error means *unknown*: it is retried until the guard's own deadline. "Not yours" means *lost*. Batches run in
+//! parallel with a time-out each, so that a slow one delays no other; where each job may be unreachable by itself (a cluster), each lease
+//! is a batch of its own. The keeper neither acquires nor releases, and knows nothing of processes.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! The socket to one guard, and what is known of the guard's health.
+//! The socket to one guard, and the guard's health.
 //!
-//! A guard must acknowledge each deadline, and must not outlive the one that it has: otherwise it counts as lost.
+//! A guard must acknowledge each deadline, and must not outlive its own: otherwise it counts as lost.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};

@@ -1,8 +1,8 @@
-//! The node's end of its nursery: guards that are forked, contained and only wait for their plan.
+//! The node's end of its nursery: guards that are forked, contained and wait for their plan.
 //!
-//! Four guards wait at any time. For each that a run takes, the node orders another. When runs want more guards than wait, the
-//! nursery makes them as fast as the machine can. The node starts a nursery again that died. Until then a run starts
-//! its guard from this program, which takes some milliseconds longer.
+//! Four guards wait at any time. When a run takes one, the node orders another. When runs want more guards than wait, the nursery makes
+//! them as fast as the machine can. The node restarts a dead nursery. Until then a run starts its guard from this program, which takes
+//! some milliseconds longer.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
@@ -140,7 +140,7 @@ async fn keep(nursing: Nursing, warm: Waiting, mut asks: mpsc::UnboundedReceiver
         loop {
             tokio::select! {
                 () = sleep_until(again) => break,
-                // A caller that asks now is told at once that there is none.
+                // A caller that asks now learns at once that there is none.
                 ask = asks.recv() => if ask.is_none() { return },
             }
         }

@@ -116,7 +116,7 @@ impl Outlook {
         standing(record, &takers, now)
     }
 
-    /// When the lease of another node ended whose run was lost: given back by its guard, or run out. Only for a loss that
+    /// When the lease of another node ended whose run was lost: released by its guard, or expired. Only for a loss that
     /// this node has been waiting for; a node that comes later, or wants the job only now, takes nothing over.
     pub(super) fn vacant_since(&self, job: &LocalJob) -> Option<Boot> {
         let seen = self.feed.job(&job.config.name)?;

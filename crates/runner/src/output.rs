@@ -1,15 +1,14 @@
 //! Reads a script's output: bytes become lines, progress lines become progress, a flood becomes a count.
 //!
-//! What it writes is kept as a terminal would show it. A line ends with LF. A carriage return that is not before LF begins it anew: of
-//! a bar of progress the last state is kept. A line that does not end, as a question or such a bar, is shown after a second as
-//! far as it has come, then after two more, four, and so on, up to once a minute; what follows is the next line. Whatever it writes is a
-//! sign of life.
+//! Output is kept as a terminal shows it. A line ends with LF. A carriage return that is not before LF restarts the line, so only the last
+//! state of a progress bar is kept. A line without an end (a question, a bar) is shown after a second, then after two more, four, and so
+//! on, up to once a minute; the rest becomes the next line. Any output is a sign of life.
 //!
-//! Secrets that the script was given are replaced before anything is made of a line: in the whole line, so that one that
-//! came in two pieces, or lies across the place where a long line is cut, is found as well. The end of a line that does not end may become one: it waits.
+//! Secrets of the script are replaced before a line is processed: in the whole line, so that a secret in two pieces, or across the cut of
+//! a long line, is found as well. The end of an unfinished line may become one: it waits.
 //!
-//! Memory is bounded whatever the script writes: a line is cut at 4 KiB, and when the reader of the events is slow,
-//! lines are left out and counted instead of queued.
+//! Memory is bounded whatever the script writes: a line is cut at 4 KiB, and when the reader of the events is slow, lines are dropped and
+//! counted instead of queued.
 
 use std::future::pending;
 use std::time::Duration;
@@ -29,7 +28,7 @@ const LONGEST: usize = NewLine::LONGEST;
 /// A line that does not end is shown so long after it began, and then ever more rarely until it ends.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
 const RAREST_LOOK: Duration = Duration::from_secs(60);
-/// What is no line yet is told as a sign of life so often at most: well within the shortest `max_silence`.
+/// An unfinished line is reported as a sign of life at most this often: well within the shortest `max_silence`.
 const HEARD_EVERY: Duration = Duration::from_millis(250);
 /// How a line of progress begins.
 const PROGRESS: &str = "::progress ";
@@ -88,7 +87,7 @@ struct Lines {
     look_at: Option<Instant>,
     pause: Duration,
     left_out: u64,
-    /// The newest that found no room; an older one is worth nothing.
+    /// The newest that found no room; an older one is of no use.
     progress: Option<Progress>,
     /// When the newest event was told; at first, when the script was about to start.
     told_at: Instant,
@@ -163,7 +162,7 @@ impl Lines {
         (self.look_at, self.pause) = (None, FIRST_LOOK);
     }
 
-    /// The line has not ended, and somebody may wait for what it says already.
+    /// The line has not ended, and a reader may wait for its text.
     fn look(&mut self, now: Instant) {
         self.look_at = None;
         let end = match self.cut {
@@ -171,7 +170,7 @@ impl Lines {
             false => whole(&self.line[..self.hidden.settled(&self.line)]),
         };
         if end == 0 || self.may_be_progress() {
-            // What is left is looked at again when more of it comes, or never.
+            // The rest is examined again when more of it comes, or never.
             return;
         }
         self.tell(end, now);
@@ -297,7 +296,7 @@ mod tests {
         );
     }
 
-    /// What is told when each of these is written, so many milliseconds after the one before; with the milliseconds until it was told.
+    /// What is reported when each of these is written, so many milliseconds after the one before; with the milliseconds until the report.
     fn told(written: &[(u64, &str)], hidden: Hidden) -> Vec<(u64, ChildEvent)> {
         let (events, mut inbox) = mpsc::channel(2_048);
         let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! The readers of a script's output. They begin once its start was reported: no line may be reported before that.
+//! The readers of a script's output. They start after the report of its start: no line may be reported before that.
 
 use std::future::pending;
 use std::time::Duration;

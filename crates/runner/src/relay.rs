@@ -1,8 +1,8 @@
-//! Passes the output of several commands on to this process's own, unchanged but for this: whole lines stay whole.
+//! Passes the output of several commands to this process's own, unchanged except that whole lines stay whole.
 //!
-//! One thread writes; the readers of the commands' pipes wait for it. So a slow reader slows the commands down,
-//! as a pipe would, and never the renewal of their leases. Once the reader has gone, what is left is thrown away.
-//! A line that does not end is passed on after a second as far as it has come: a question, or a bar of progress.
+//! One thread writes; the readers of the commands' pipes wait for it. So a slow reader slows the commands down, as a pipe would, and never
+//! the renewal of their leases. When the reader is gone, the rest is discarded. A line without an end (a question, a progress bar) is
+//! passed on after a second.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -85,7 +85,7 @@ impl Relay {
         self.pace.given_up().await;
     }
 
-    /// Reads `pipe` to its end. The last line with something on it is told, too, if it is of standard error.
+    /// Reads `pipe` to its end. The last line that is not empty is reported, too, if it is of standard error.
     pub(super) async fn pass_on(
         self,
         mut pipe: impl AsyncRead + Unpin,

@@ -1,9 +1,9 @@
 //! When each owner's renewal is due, and which owners share a call.
 //!
-//! Calls are worth filling up: the next in line go along before they must. But never all at once: renewals sent in one
-//! burst (thousands of leases after a start, or after the store was away) would come due in one burst for ever, and
-//! delay every other caller of the store; so each burst is spread a little before its next time. This file knows names
-//! and instants, and nothing of leases or the store.
+//! Calls are worth filling: the next in order are renewed with them, before they must. But never all at once: renewals sent in one burst
+//! (thousands of leases after a start, or after the store was away) would be due in one burst for ever, and delay every other caller of
+//! the store; so each burst is spread a little before its next time. This file knows names and instants, and nothing of leases or the
+//! store.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

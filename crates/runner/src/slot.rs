@@ -1,7 +1,7 @@
-//! One slot of a collector: claims a task, has the command work on it, and hands the result in with the next claim.
+//! One slot of a collector: claims a task, runs the command on it, and reports the result with the next claim.
 //!
-//! An exchange whose answer was lost is repeated as it was: the same request gets the same answer, and a result that
-//! was accepted is accepted again. A slot that was given nothing waits for its bell.
+//! An exchange without an answer is repeated unchanged: the same request gets the same answer, and an accepted result is accepted again.
+//! An idle slot waits for its bell.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -93,7 +93,7 @@ impl Crew {
             let exchange = self.counter.exchange(reports, Some(ask.clone()), wait);
             let exchanged = tokio::select! {
                 exchanged = exchange => exchanged,
-                // What it may have been given meanwhile is asked for once more, and given back.
+                // What it may have got meanwhile is requested once more, and returned.
                 Ok(()) = stop.changed(), if !wait.is_zero() => continue,
             };
             let claimed = match exchanged {
@@ -205,7 +205,7 @@ impl Crew {
                 Err(error @ Trouble::Away(_)) => {
                     self.is_away(Some(&error));
                     if clock::boot().since(begun) > LAST_WORDS {
-                        // Not dismissed: its guard goes on trying.
+                        // Not dismissed: its guard keeps trying.
                         anyhow::bail!(
                             "the result of task {key} is not reported yet ({error}): its guard goes on trying, and at the latest it is tried again"
                         );

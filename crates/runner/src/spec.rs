@@ -1,4 +1,4 @@
-//! What a guard is to run, and the message that tells it.
+//! What a guard runs, and the message that carries it.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,8 +1,7 @@
 //! The supervisor: one loop that feeds facts and results to [`step`] and carries out what it answers.
 //!
-//! It holds no opinion of its own: who may run, when to stop and when to try again is decided in `domain`. Calls to
-//! the store and runs are tasks beside the loop; what they find comes back through one channel. It does not renew,
-//! does not read the store's state, and never meets the web.
+//! It decides nothing: `domain` decides who may run, when to stop and when to retry. Calls to the store and runs are tasks beside the
+//! loop; their results come back through one channel. It does not renew, does not read the store's state, and never uses the web.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -402,7 +401,7 @@ impl Supervisor {
             Order { spec, min_uptime: config.backoff.min_uptime, limits: config.limits(), nursery };
         tokio::spawn(job_run::drive(store, order, kept, member, inbox, tell));
         if waits {
-            // What it waits for now is not the fault of who was lost.
+            // The lost node is not the cause of what it waits for now.
             self.taken_over(job);
         }
     }

@@ -1,4 +1,4 @@
-//! What all runs on this node share.
+//! Shared by all runs on this node.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

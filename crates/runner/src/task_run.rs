@@ -1,8 +1,8 @@
-//! One task in a collector's hands: its lease extended, its command guarded, its end made into a result.
+//! One claimed task: its lease extended, its command guarded, its end turned into a result.
 //!
-//! The lease is trusted as a job's is: from before the request was sent, and for less than it lasts. The guard has
-//! that end as its deadline, so the command is gone before another collector may be given the task, whatever becomes of
-//! this process and of the store. Each extension lasts as long as the lease that was granted.
+//! The lease is trusted as a job's is: from before the request was sent, and for less than it lasts. That end is the guard's deadline, so
+//! the command is gone before another collector can get the task, whatever happens to this process or to the store. Each extension lasts
+//! as long as the lease that was granted.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ pub(super) struct ClaimedTask {
 pub(super) enum End {
     /// To be reported; then the guard may go.
     Result(Report, Option<Child>),
-    /// To be given back, unworked.
+    /// To be returned, not started.
     Unworked(Option<Child>),
     /// Another has it, or will have.
     Lost,

@@ -1,4 +1,4 @@
-//! What a store is to [`Store`](super::Store), beside the ports: opened, looked at, noting; and how it carries out dispatch and rotations.
+//! What [`Store`](super::Store) needs of a store beside the ports: opening, reading, audit entries; and how it carries out dispatch and rotations.
 
 use std::sync::Arc;
 

@@ -1,12 +1,11 @@
-//! The one door to shared state.
+//! The one way to shared state.
 //!
 //! Small traits by noun, which [`Store`] implements once for every kind of store: `core` carries most of them out on two ports (`engine`, `records`),
-//! the crates `store-sql` and `store-redis` (and `store-memory`, which only tests have) implement these. One conformance
-//! suite (`tests/it/conformance`) holds all of them to the same law. Lease and data live in one backend, because a
-//! token is worth something only where the write that carries it is refused in the same atomic step. With `store-zookeeper` as coordination
-//! the lease lives there, and that step is the second of two.
-//! This room decides nothing about processes. A call whose outcome is unknown is not made again for the caller; a commit that was
-//! refused, and so did nothing, is decided anew (`core`).
+//! which the crates `store-sql` and `store-redis` (and `store-memory`, for tests only) implement. One conformance suite (`tests/it/conformance`) tests
+//! all of them. Lease and data are in one backend, because a token protects only where the write that carries it is refused in the same atomic step.
+//! With `store-zookeeper` as coordination the lease is there, and that step is the second of two.
+//! This room decides nothing about processes. A call whose outcome is unknown is not repeated for the caller; a commit that was refused, and so did
+//! nothing, is decided anew (`core`).
 
 pub mod accounts;
 pub mod alerts;

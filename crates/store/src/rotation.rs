@@ -152,7 +152,7 @@ pub trait Rotations: Send + Sync {
         only: Option<&WorkerName>,
     ) -> Result<Kept>;
 
-    /// Ends a turn, and wakes the one who comes next, if that one can start now.
+    /// Ends a turn, and wakes the next worker, if it can start now.
     ///
     /// # Errors
     /// [`super::StoreError::NotFound`] for an unknown rotation, or a `next` that it does not have: then nothing was done.

@@ -1,6 +1,6 @@
 //! What is read and written, in which order.
 //!
-//! Sources and rotations are made with their rules, as people make them; then it is written how far they have come.
+//! Sources and rotations are made with their rules, as people make them; then their progress is written.
 
 use super::mark::Mark;
 use super::{CopyError, Tally, Trouble};
