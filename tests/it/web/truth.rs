@@ -70,7 +70,7 @@ async fn a_page_without_the_store_says_so_and_takes_nothing_unread_for_nothing()
     assert!(!job.contains("data-fact=\"store\"") && job.contains("<title>Outbound"), "{job}");
     beat(&server, "node-a").await;
     until_async("a node is listed, and holds nothing", async || {
-        page("/nodes", "en").await.contains("<dd>nothing</dd>").then_some(())
+        page("/nodes", "en").await.contains("<dd>no script;").then_some(())
     })
     .await;
 
@@ -94,7 +94,7 @@ async fn a_page_without_the_store_says_so_and_takes_nothing_unread_for_nothing()
             "No acts",
             "No source yet",
             "No alert is set up",
-            "<dd>nothing</dd>",
+            "<dd>no script;",
         ] {
             assert!(!html.contains(guess), "{path} says {guess}");
         }
