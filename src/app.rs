@@ -43,9 +43,9 @@ use soloist_runner::child;
 use soloist_runner::fitness;
 use soloist_runner::keeper::Keeper;
 use soloist_runner::leftovers::{self, Swept};
+use soloist_runner::node_context::NodeContext;
 use soloist_runner::nursery::Nursery;
 use soloist_runner::supervisor::{Mode, supervise};
-use soloist_runner::surroundings::Surroundings;
 use soloist_store::Options;
 use soloist_store::feed::Feed;
 use soloist_store::nodes::{Nodes, Watched};
@@ -123,7 +123,7 @@ pub async fn serve(asked: Config, read: Read) -> anyhow::Result<()> {
     let offered = (offered, lacking.clone());
     let said = (level, offered.clone());
     let begun = begin(&config, &store, &options, (&feed, following.clone()), &said).await?;
-    let around = Surroundings {
+    let around = NodeContext {
         store: store.clone(),
         store_url: config.address(),
         prefix: config.prefix.clone(),

@@ -13,9 +13,9 @@ use tokio::sync::mpsc;
 
 pub use super::event::ChildEvent;
 use super::guard_process::{Guard, Process};
+use super::guard_socket::Line;
+pub use super::guard_socket::in_force;
 use super::leftovers::Noted;
-use super::line::Line;
-pub use super::line::in_force;
 use super::nursery::Warm;
 use super::readers::Readers;
 use super::spec::Run;
@@ -91,7 +91,7 @@ impl Child {
         let pid = process.pid;
         // Before the guard knows what to start: nothing may run that is not noted.
         let noted = note(&run, &process);
-        let mut line = match Line::open(socket, pid, &run) {
+        let mut line = match GuardSocket::open(socket, pid, &run) {
             Ok(line) => line,
             Err(error) => {
                 // It sees the end of its socket and ends.
@@ -173,7 +173,7 @@ struct Employed {
 
 impl Employed {
     /// From the plan to the end of the guard's process.
-    async fn until_it_is_reaped(mut self, mut line: Line) {
+    async fn until_it_is_reaped(mut self, mut line: GuardSocket) {
         let Some(last) = attend(&mut line, &mut self.orders).await else {
             // This node's side is gone: the guard sees it, and does what is left.
             drop(line);
@@ -207,7 +207,7 @@ impl Employed {
 /// Attends to a guard until the tree is proved gone; `None` when that cannot be known, or this node's side was dropped
 /// first.
 async fn attend(
-    line: &mut Line,
+    line: &mut GuardSocket,
     orders: &mut mpsc::UnboundedReceiver<Order>,
 ) -> Option<ChildEvent> {
     let trouble = loop {

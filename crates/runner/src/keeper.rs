@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::hold::{Hold, Trusted};
-use super::rounds::{Party, Rounds};
+use super::renewals::{Party, Renewals};
 use soloist_domain::lease::Timing;
 use soloist_domain::name::{Owner, RunId};
 use soloist_domain::time::Boot;
@@ -126,7 +126,7 @@ async fn keep_all(store: Store, metrics: Arc<Metrics>, mut inbox: mpsc::Unbounde
 #[derive(Default)]
 struct Leased {
     entries: HashMap<Owner, Entry>,
-    rounds: Rounds,
+    rounds: Renewals,
 }
 
 impl Leased {
@@ -136,7 +136,7 @@ impl Leased {
     }
 
     /// An entry that was not on the list, or was on its way, is due again.
-    fn put(rounds: &mut Rounds, entry: &Entry) {
+    fn put(rounds: &mut Renewals, entry: &Entry) {
         let Entry { renewal, trusted, .. } = entry;
         rounds.put(renewal.owner.clone(), trusted.due, trusted.timing.renew_every);
     }

@@ -14,8 +14,8 @@ use super::child::{Spec, Streams, Work};
 use super::ending::{Last, ending};
 use super::entrusted::{Entrusted, OF_THE_USER};
 use super::job_run::Gone;
+use super::node_context::NodeContext;
 use super::program::Program;
-use super::surroundings::Surroundings;
 use soloist_config::JobConfig;
 use soloist_domain::job::{JobRecord, RunEnd};
 use soloist_domain::lease::{Token, TokensSeen};
@@ -176,7 +176,7 @@ impl LocalJob {
     }
 
     /// The orders to the guard of the newest run.
-    pub(super) fn spec(&self, around: &Surroundings) -> Spec {
+    pub(super) fn spec(&self, around: &NodeContext) -> Spec {
         let config = &self.config;
         let mut env = around.env.clone();
         if config.user.is_some() {

@@ -123,7 +123,7 @@ fn pop(warm: &Waiting) -> Option<Warm> {
 /// Keeps a nursery until the last handle is dropped.
 async fn keep(nursing: Nursing, warm: Waiting, mut asks: mpsc::UnboundedReceiver<Ask>) {
     loop {
-        match Line::open(&nursing, Arc::clone(&warm)) {
+        match NurserySocket::open(&nursing, Arc::clone(&warm)) {
             Ok(line) => match line.serve(&mut asks).await {
                 Ended::Unwanted => return,
                 Ended::Died(error) => tracing::warn!(
@@ -153,8 +153,8 @@ enum Ended {
     Died(io::Error),
 }
 
-/// The line to a nursery, and the guards that wait.
-struct Line {
+/// The socket to a nursery, and the guards that wait.
+struct NurserySocket {
     socket: UnixStream,
     process: tokio::process::Child,
     pid: Pid,
@@ -166,7 +166,7 @@ struct Line {
     refill_at: Instant,
 }
 
-impl Line {
+impl NurserySocket {
     fn open(nursing: &Nursing, warm: Waiting) -> io::Result<Self> {
         let (ours, theirs) =
             socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?;

@@ -19,7 +19,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::{Instant, sleep_until};
 
 use super::event::ChildEvent;
-use super::hidden::Hidden;
+use super::redact::Redactor;
 use soloist_domain::job::Progress;
 use soloist_store::journal::{NewLine, Stream};
 
@@ -38,7 +38,7 @@ pub(super) async fn read(
     mut pipe: impl AsyncRead + Unpin,
     stream: Stream,
     events: mpsc::Sender<ChildEvent>,
-    hidden: Hidden,
+    hidden: Redactor,
 ) {
     let mut lines = Lines::new(stream, events, hidden, Instant::now());
     let mut buffer = vec![0; 16 * 1024];
@@ -73,7 +73,7 @@ pub(super) async fn read(
 struct Lines {
     stream: Stream,
     events: mpsc::Sender<ChildEvent>,
-    hidden: Hidden,
+    hidden: Redactor,
     /// As it came: [`LONGEST`] bytes, and as many as a secret that begins there may need.
     line: Vec<u8>,
     cut: bool,
@@ -94,7 +94,12 @@ struct Lines {
 }
 
 impl Lines {
-    fn new(stream: Stream, events: mpsc::Sender<ChildEvent>, hidden: Hidden, now: Instant) -> Self {
+    fn new(
+        stream: Stream,
+        events: mpsc::Sender<ChildEvent>,
+        hidden: Redactor,
+        now: Instant,
+    ) -> Self {
         Self {
             stream,
             events,
@@ -276,7 +281,7 @@ mod tests {
 
     async fn read_all(bytes: &[u8]) -> Vec<ChildEvent> {
         let (events, mut inbox) = mpsc::channel(64);
-        read(bytes, Stream::Stdout, events, Hidden::default()).await;
+        read(bytes, Stream::Stdout, events, Redactor::default()).await;
         let mut all = Vec::new();
         while let Some(event) = inbox.recv().await {
             all.push(event);
@@ -297,7 +302,7 @@ mod tests {
     }
 
     /// What is reported when each of these is written, so many milliseconds after the one before; with the milliseconds until the report.
-    fn told(written: &[(u64, &str)], hidden: Hidden) -> Vec<(u64, ChildEvent)> {
+    fn told(written: &[(u64, &str)], hidden: Redactor) -> Vec<(u64, ChildEvent)> {
         let (events, mut inbox) = mpsc::channel(2_048);
         let begun = Instant::now();
         let at = |ms: u64| begun + Duration::from_millis(ms);
@@ -324,7 +329,7 @@ mod tests {
 
     #[test]
     fn a_question_is_shown_after_a_second_and_completed_and_never_doubled() {
-        let none = Hidden::default;
+        let none = Redactor::default;
         for (rest, then) in [("y\nok\n", "y"), ("\nok\n", "ok"), ("\r\nok\n", "ok")] {
             let told = told(&[(10, "a\nsure? [y/N] "), (3_000, rest)], none());
             assert_eq!(told[..2], [(10, line("a")), (1_010, line("sure? [y/N] "))], "{rest:?}");
@@ -337,7 +342,7 @@ mod tests {
     #[test]
     fn a_line_that_does_not_end_is_shown_ever_more_rarely_and_each_byte_is_a_sign_of_life() {
         let dots = vec![(900, "."); 200];
-        let told = told(&dots, Hidden::default());
+        let told = told(&dots, Redactor::default());
         let shown: Vec<_> = told.iter().filter(|(_, event)| *event != ChildEvent::Heard).collect();
         let at: Vec<u64> = shown.iter().map(|(at, _)| at / 1_000).collect();
         assert_eq!(at[..6], [1, 4, 9, 17, 34, 66], "{at:?}");
@@ -365,7 +370,7 @@ mod tests {
             .collect();
         let mut bar: Vec<(u64, &str)> = states.iter().map(|state| (5, state.as_str())).collect();
         bar.push((5, "\ndone\n"));
-        let told = told(&bar, Hidden::default());
+        let told = told(&bar, Redactor::default());
         let lines: Vec<&str> = told
             .iter()
             .filter_map(|(_, event)| match event {
@@ -389,7 +394,7 @@ mod tests {
 
     #[test]
     fn half_a_secret_half_a_letter_and_half_a_progress_are_not_shown() {
-        let hidden = || Hidden::of(["correct horse".to_owned()].iter());
+        let hidden = || Redactor::of(["correct horse".to_owned()].iter());
         let told = told(
             &[
                 (0, "key: correct"),
@@ -411,7 +416,7 @@ mod tests {
     #[test]
     fn the_rest_of_a_long_line_is_dropped_also_after_it_was_shown() {
         let long = "x".repeat(2 * LONGEST);
-        let told = told(&[(0, &long), (2_000, &long), (2_000, "\nnext\n")], Hidden::default());
+        let told = told(&[(0, &long), (2_000, &long), (2_000, "\nnext\n")], Redactor::default());
         let lines: Vec<_> = told.iter().filter(|(_, e)| *e != ChildEvent::Heard).collect();
         let [(_, ChildEvent::Line(cut)), (_, next)] = &lines[..] else { panic!("{lines:?}") };
         assert!(cut.text.len() <= LONGEST && cut.text.ends_with('…'));
@@ -436,7 +441,7 @@ mod tests {
             let mut ours = ours;
             tokio::io::AsyncWriteExt::write_all(&mut ours, text.as_bytes()).await
         });
-        let hidden = Hidden::of([secret.to_owned()].iter());
+        let hidden = Redactor::of([secret.to_owned()].iter());
         read(theirs, Stream::Stdout, events, hidden).await;
         writing.await.unwrap().unwrap();
         assert_eq!(inbox.recv().await.unwrap(), line("a *** b***"));
@@ -456,7 +461,7 @@ mod tests {
         let (events, mut inbox) = mpsc::channel(64);
         let reading = tokio::spawn(async move {
             let flood = "x\n".repeat(1_000);
-            read(flood.as_bytes(), Stream::Stdout, events, Hidden::default()).await;
+            read(flood.as_bytes(), Stream::Stdout, events, Redactor::default()).await;
         });
         let mut all = Vec::new();
         while let Some(event) = inbox.recv().await {

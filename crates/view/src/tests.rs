@@ -592,7 +592,7 @@ fn a_late_tick_says_which_obstacle_no_node_can_pass() {
         (Vec::new(), "no node is alive"),
     ] {
         let why = why(&nodes, State::Late);
-        assert!(why.contains(said) && !why.contains("Look whether"), "{why}");
+        assert!(why.contains(said) && !why.contains("Check that"), "{why}");
     }
 }
 

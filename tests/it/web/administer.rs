@@ -297,7 +297,7 @@ async fn what_goes_with_an_account_is_said_before_it_is_removed(on: On) {
     for said in [
         "Sessions that end: 1. API tokens that end: 0.",
         "Stops, because nobody else wants it: outbound.",
-        "Goes on, because others want it too: labels.",
+        "Continues, because others want it too: labels.",
     ] {
         assert!(asked.contains(said), "{said}: {asked}");
     }

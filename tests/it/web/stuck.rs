@@ -80,5 +80,5 @@ async fn a_run_that_stands_still_needs_somebody_without_any_event_until_it_gets_
     let well = row(&mut socket, false).await;
     let now = well["now"].as_str().or(well["html"].as_str()).unwrap();
     assert!(!now.contains("Stuck") && well["under"].is_null(), "{well}");
-    assert!(!get("/jobs/outbound", "en").await.contains("stands still"));
+    assert!(!get("/jobs/outbound", "en").await.contains("It is stuck"));
 }

@@ -94,7 +94,7 @@ async fn a_page_without_the_store_says_so_and_takes_nothing_unread_for_nothing()
             "No acts",
             "No source yet",
             "No alert is set up",
-            "<dd>nothing</dd>",
+            "<dd>no script;",
         ] {
             assert!(!html.contains(guess), "{path} says {guess}");
         }

@@ -8,9 +8,9 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 
-use super::counter::Counter;
+use super::passthrough::Passthrough;
 use super::program::Program;
-use super::relay::Relay;
+use super::work_source::WorkSource;
 use soloist_domain::name::{CollectorName, SourceName};
 use soloist_domain::time::Boot;
 use soloist_process::clock;
@@ -78,10 +78,10 @@ impl Stop {
 }
 
 /// What the slots share.
-pub(super) struct Crew {
+pub(super) struct Collector {
     pub(super) with: CollectCommand,
-    pub(super) counter: Counter,
-    pub(super) relay: Relay,
+    pub(super) work_source: WorkSource,
+    pub(super) relay: Passthrough,
     pub(super) stop: watch::Sender<Stop>,
     /// As last read.
     pub(super) leases: Mutex<HashMap<SourceName, Duration>>,
@@ -95,7 +95,7 @@ pub(super) struct Crew {
     pub(super) away: watch::Sender<bool>,
 }
 
-impl Crew {
+impl Collector {
     pub(super) fn is_stopping(&self) -> bool {
         *self.stop.borrow() != Stop::Working
     }

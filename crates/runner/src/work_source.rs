@@ -29,7 +29,7 @@ const RESULT_MAX: Duration = Duration::from_secs(3);
 
 /// Who hands out tasks, and takes their results.
 #[derive(Clone)]
-pub(super) enum Counter {
+pub(super) enum WorkSource {
     /// The store; claims are this process's alone.
     Store(Store, ClaimOwner),
     /// A node; claims are the token's.
@@ -95,7 +95,7 @@ fn at_claim(claim: &ClaimId, what: &str) -> String {
     format!("/api/v1/claims/{}{what}", part(&claim.0))
 }
 
-impl Counter {
+impl WorkSource {
     /// Whether requests for work wait for it by themselves.
     pub(super) fn waits(&self) -> bool {
         matches!(self, Self::Server(_))

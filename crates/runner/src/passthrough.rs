@@ -28,7 +28,7 @@ const STALLED: Duration = Duration::from_secs(1);
 
 /// The way to this process's own standard output and error.
 #[derive(Debug, Clone)]
-pub struct Relay {
+pub struct Passthrough {
     pieces: mpsc::Sender<(Stream, Vec<u8>)>,
     pace: Pace,
 }
@@ -48,7 +48,7 @@ pub(super) struct Writing {
     pace: Pace,
 }
 
-impl Relay {
+impl Passthrough {
     /// Starts the thread that writes.
     ///
     /// # Errors
@@ -168,9 +168,9 @@ fn remember(last: &mut Vec<u8>, bytes: &[u8]) {
 mod tests {
     use super::*;
 
-    fn relay(pieces: mpsc::Sender<(Stream, Vec<u8>)>) -> Relay {
+    fn relay(pieces: mpsc::Sender<(Stream, Vec<u8>)>) -> Passthrough {
         let pace = Pace { written: watch::channel(0).1, ending: watch::Sender::new(false) };
-        Relay { pieces, pace }
+        Passthrough { pieces, pace }
     }
 
     async fn relayed(bytes: &[u8]) -> (Vec<Vec<u8>>, Option<String>) {
