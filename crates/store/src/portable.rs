@@ -1,8 +1,8 @@
 //! What a store must be able to do so that all of it can be copied into another one (`copy/`).
 //!
 //! Jobs and records are copied through the ports of [`engine`](super::engine) and [`records`](super::records). Sources and tasks have
-//! tables of their own in SQL and scripts in Redis, so they have a plain form here: what a store knows of them, without its indexes. A
-//! rotation is what everybody sees of it ([`RotationView`]).
+//! tables of their own in SQL and scripts in Redis, so they have a plain form here: what a store knows of them, without its indexes. Of a
+//! rotation, what everybody sees is copied (`core/rotation/fill.rs`).
 //!
 //! No other process uses either store meanwhile (`copy/check.rs`), so nothing here is one step with anything else, and nothing is decided.
 //! A target was empty, and what fills it is done once: a process that does not hear that it was done empties the target and begins again.
@@ -13,7 +13,6 @@ use async_trait::async_trait;
 
 use super::Result;
 use super::dispatch::{CollectorView, Past, TaskId};
-use super::rotation::RotationView;
 use soloist_domain::dispatch::{Source, Task};
 use soloist_domain::lease::Token;
 use soloist_domain::name::JobName;
@@ -80,9 +79,6 @@ pub trait Portable: Send + Sync {
 
     /// Writes when collectors were seen.
     async fn fill_collectors(&self, collectors: &[CollectorView]) -> Result<()>;
-
-    /// Writes how far a rotation has come, which was made with its rules just now. No worker has its turn.
-    async fn fill_rotation(&self, rotation: &RotationView) -> Result<()>;
 
     /// Forgets everything but what the store says of itself, and the mark of the copy.
     async fn empty(&self) -> Result<()>;
