@@ -46,7 +46,6 @@ use futures_util::future::BoxFuture;
 
 use self::backend::{Backend, Dispatches};
 use self::coordination::Coordination;
-use self::core::rotation::ByRecords;
 use self::engine::Engine;
 use self::records::Records;
 use self::rotation::Rotations;
@@ -189,7 +188,6 @@ pub struct Store {
     /// The same.
     records: Arc<dyn Records>,
     dispatch: Arc<dyn Dispatches>,
-    rotations: Arc<dyn Rotations>,
     /// Leases that are not in the backend.
     locks: Option<Arc<dyn Coordination>>,
     observe: fn(&'static str, Duration),
@@ -223,10 +221,7 @@ impl Store {
         };
         let records: Arc<dyn Records> = engine.clone();
         let dispatch = backend.clone().dispatch();
-        // Scripts ring a bell of their own; what goes by records is told by the ensemble as well.
-        let own = backend.clone().rotations();
-        let rotations = own.unwrap_or_else(|| Arc::new(ByRecords(records.clone())));
-        Self { backend, engine, records, dispatch, rotations, locks, observe, shut }
+        Self { backend, engine, records, dispatch, locks, observe, shut }
     }
 
     /// Makes or upgrades its schema and checks that it can keep the promise; from then on it answers.
@@ -529,7 +524,7 @@ forward! {
         fn throughput() -> Option<throughput::Past>;
         fn note_throughput(step: i64, counted: &throughput::Counts) -> ();
     }
-    rotations: Rotations {
+    records: Rotations {
         fn put_rotation(rotation: &RotationName, rules: &turns::Rules) -> rotation::RotationView;
         fn remove_rotation(rotation: &RotationName, force: bool) -> rotation::RemovedRotation;
         fn rotations(only: Option<&RotationName>, past: usize) -> Vec<rotation::RotationView>;

@@ -2,7 +2,7 @@
 //!
 //! Jobs and records are copied through the ports of [`engine`](super::engine) and [`records`](super::records). Sources and tasks have tables of their
 //! own in SQL and scripts in Redis, so they have a plain form here: the content of a store without its indexes. A rotation is copied as everybody sees
-//! it ([`RotationView`]).
+//! it (`core/rotation/fill.rs`).
 //!
 //! No other process uses either store meanwhile (`copy/check.rs`), so nothing here is one step with anything else, and nothing is decided. A target was
 //! empty, and is filled once: a process without an answer empties the target and begins again.
@@ -13,7 +13,6 @@ use async_trait::async_trait;
 
 use super::Result;
 use super::dispatch::{CollectorView, Past, TaskId};
-use super::rotation::RotationView;
 use soloist_domain::dispatch::{Source, Task};
 use soloist_domain::lease::Token;
 use soloist_domain::name::JobName;
@@ -80,9 +79,6 @@ pub trait Portable: Send + Sync {
 
     /// Writes when collectors were seen.
     async fn fill_collectors(&self, collectors: &[CollectorView]) -> Result<()>;
-
-    /// Writes how far a rotation has come, which was made with its rules just now. No worker has its turn.
-    async fn fill_rotation(&self, rotation: &RotationView) -> Result<()>;
 
     /// Forgets everything but what the store says of itself, and the mark of the copy.
     async fn empty(&self) -> Result<()>;
