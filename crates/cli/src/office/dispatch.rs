@@ -8,9 +8,9 @@ use super::super::Failure;
 use super::super::output::instant;
 use super::Office;
 use soloist_domain::dispatch::Rules as SourceLaws;
+use soloist_domain::fields::Given;
 use soloist_domain::name::{RotationName, SourceName};
-use soloist_domain::rotation::Rules as RotationLaws;
-use soloist_domain::shape::{RotationRules, SourceRules};
+use soloist_domain::rotation::{Rules as RotationLaws, Written};
 use soloist_domain::time::StoreTime;
 use soloist_ops::{rotations, sources};
 use soloist_remote::{Call, address, part};
@@ -100,7 +100,7 @@ impl Office {
             }
             Self::Server(server) => {
                 server.is_own(user).await?;
-                let call = Call::put(at_source(name, "")).with(&SourceRules::from(rules));
+                let call = Call::put(at_source(name, "")).with(&Given::of(rules));
                 Ok(server.client.ask(call).await?)
             }
         }
@@ -342,7 +342,7 @@ impl Office {
             }
             Self::Server(server) => {
                 server.is_own(user).await?;
-                let call = Call::put(at_rotation(name)).with(&RotationRules::from(rules));
+                let call = Call::put(at_rotation(name)).with(&Written::of(rules));
                 Ok(server.client.ask(call).await?)
             }
         }
