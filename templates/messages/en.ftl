@@ -577,10 +577,12 @@ rule-window = { $n ->
 rule-cap = { $n } at once
 rule-lease = lease { $time }
 rule-attempts = { $n ->
+    [0] tries without end
     [one] 1 attempt
    *[other] { $n } attempts
 }
-rule-no-end = tries without end
+rule-backoff = backoff { $first } to { $most }
+rule-paused = paused
 
 # Figures of a source
 figure-ready = ready
@@ -1367,9 +1369,7 @@ told-nobody = with nobody any more
 told-rules-now = now: { $rules }
 told-rules-before = before: { $rules }
 told-rules-same = nothing changed
-told-rule-paused = paused
 told-rule-order = order: { $types }
-told-rule-backoff = backoff { $first } to { $most }
 audit-since = from ({ $zone })
 audit-until = to ({ $zone })
 audit-what = what

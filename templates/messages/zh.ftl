@@ -551,9 +551,11 @@ rule-window = { $n ->
 rule-cap = 同时最多 { $n } 项
 rule-lease = 租约 { $time }
 rule-attempts = { $n ->
+    [0] 不限尝试次数
    *[other] 尝试 { $n } 次
 }
-rule-no-end = 不限尝试次数
+rule-backoff = 重试间隔 { $first } 到 { $most }
+rule-paused = 已暂停
 
 # 来源的数字
 figure-ready = 就绪
@@ -1322,9 +1324,7 @@ told-nobody = 不再关联任何身份
 told-rules-now = 现在：{ $rules }
 told-rules-before = 之前：{ $rules }
 told-rules-same = 没有变化
-told-rule-paused = 已暂停
 told-rule-order = 顺序：{ $types }
-told-rule-backoff = 重试间隔 { $first } 到 { $most }
 audit-since = 从（{ $zone }）
 audit-until = 到（{ $zone }）
 audit-what = 内容

@@ -27,6 +27,7 @@ mod outside;
 mod ping;
 mod removal;
 mod rotations;
+mod rules;
 mod server;
 mod sessions;
 mod sources;

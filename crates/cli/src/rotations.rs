@@ -4,26 +4,22 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
+use super::Failure;
 use super::office::Office;
 use super::output::{instant, local_of, print, print_json, table, visible};
 use super::removal::sure;
-use super::sources::window;
-use super::{Failure, duration};
+use super::rules::{self, RuleArgs, behind};
 use soloist_domain::name::{RotationName, TypeName};
-use soloist_domain::rotation::{Reason, Rules, Skip, TypeRules};
-use soloist_domain::shape::RotationRules;
+use soloist_domain::rotation::{Reason, Rules, Skip, TypeRules, Written};
 use soloist_domain::time::StoreTime;
 use soloist_remote::{Call, part};
 use soloist_view::json::{
-    EndedTurn, Holder, NextTurn, Quota, Rotation, RotationList, RotationType, WaitingWorker, word,
+    EndedTurn, Holder, NextTurn, Rotation, RotationList, RotationType, WaitingWorker, word,
 };
 
 fn at(name: &RotationName) -> String {
     format!("/api/v1/rotations/{}", part(name.as_str()))
 }
-
-/// How long a turn lasts, unless it is said.
-const LEASE: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Subcommand)]
 #[expect(missing_docs, reason = "doc comments here are help texts")]
@@ -66,15 +62,9 @@ pub struct SetArgs {
     /// of its starts in any stretch of time, as orders,gap=2s,quota=10/1m
     #[arg(long = "type", value_name = "NAME[,gap=DUR][,quota=N/DUR]", required = true, value_parser = kind)]
     pub types: Vec<TypeRules>,
-    /// Least time between the starts of two turns, whatever their types [default: none]
-    #[arg(long, value_name = "DUR", value_parser = duration)]
-    pub min_gap: Option<Duration>,
-    /// How long a turn lasts that is neither extended nor passed [default: 30s]
-    #[arg(long, value_name = "DUR", value_parser = duration)]
-    pub lease: Option<Duration>,
-    /// What becomes of a type that nobody waits for when its turn comes: it is skipped when absent, or never
-    #[arg(long, value_name = "WHEN", value_parser = ["absent", "never"], default_value = "absent")]
-    pub skip: String,
+    /// Its rules
+    #[command(flatten)]
+    pub rules: RuleArgs<Rules>,
     /// Who does it [default: the login name]
     #[arg(long, value_name = "NAME", env = "SOLOIST_USER")]
     pub user: Option<String>,
@@ -84,30 +74,7 @@ fn kind(text: &str) -> Result<TypeRules, String> {
     let mut parts = text.split(',');
     let name = parts.next().unwrap_or_default();
     let name = TypeName::new(name).map_err(|error| error.to_string())?;
-    let mut rules = TypeRules { name, gap: Duration::ZERO, quota: None };
-    for part in parts {
-        match part.split_once('=') {
-            Some(("gap", gap)) => rules.gap = duration(gap)?,
-            Some(("quota", quota)) => rules.quota = Some(window(quota)?),
-            _ => {
-                return Err(format!(
-                    "{part:?} is no rule of a type: use gap=2s, quota=10/1m or both, behind its name and commas"
-                ));
-            }
-        }
-    }
-    Ok(rules)
-}
-
-impl SetArgs {
-    fn rules(&self) -> Rules {
-        Rules {
-            types: self.types.clone(),
-            min_gap: self.min_gap.unwrap_or_default(),
-            lease: self.lease.unwrap_or(LEASE),
-            skip: if self.skip == "never" { Skip::Never } else { Skip::Absent },
-        }
-    }
+    behind(parts)?.onto(TypeRules::of(name)).map_err(|wrong| wrong.to_string())
 }
 
 /// `rotation ...`.
@@ -123,7 +90,8 @@ pub(super) async fn act(office: &Office, command: RotationCommand) -> Result<(),
 }
 
 async fn set(office: &Office, args: &SetArgs) -> Result<(), Failure> {
-    let call = Call::put(at(&args.name)).with(&RotationRules::from(&args.rules()));
+    let rules = args.rules.onto(Rules { types: args.types.clone(), ..Rules::default() })?;
+    let call = Call::put(at(&args.name)).with(&Written::of(&rules));
     let rotation: Rotation = office.acting(args.user.as_deref()).await?.ask(call).await?;
     print(&format!("Rotation {}: {}.", args.name, words(&rotation)))
 }
@@ -260,26 +228,12 @@ fn next(rotation: &Rotation, now: StoreTime) -> String {
 
 /// Rules in a few words.
 fn words(rotation: &Rotation) -> String {
-    let long = |ms: u64| humantime::format_duration(Duration::from_millis(ms));
     let kind = |kind: &RotationType| {
-        let mut said = vec![kind.name.clone()];
-        if kind.gap_ms > 0 {
-            said.push(format!("gap {}", long(kind.gap_ms)));
-        }
-        if let Some(Quota { count, ms }) = kind.quota {
-            said.push(format!("quota {count} in {}", long(ms)));
-        }
-        said.join(" ")
+        let name = std::iter::once(kind.name.clone());
+        name.chain(rules::words(&kind.rules)).collect::<Vec<_>>().join(" ")
     };
-    let mut said = vec![rotation.types.iter().map(kind).collect::<Vec<_>>().join(" > ")];
-    if rotation.min_gap_ms > 0 {
-        said.push(format!("gap {}", long(rotation.min_gap_ms)));
-    }
-    said.push(format!("lease {}", long(rotation.lease_ms)));
-    if rotation.skip == Skip::Never {
-        said.push("skips nobody".to_owned());
-    }
-    said.join(", ")
+    let types = rotation.types.iter().map(kind).collect::<Vec<_>>().join(" > ");
+    std::iter::once(types).chain(rules::words(&rotation.rules)).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

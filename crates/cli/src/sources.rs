@@ -9,15 +9,16 @@ use serde_json::json;
 use super::office::Office;
 use super::output::{instant, print, print_json, table};
 use super::removal::sure;
+use super::rules::{RuleArgs, words};
 use super::{Failure, ListArgs, duration};
 use soloist_desk::dispatch::word;
-use soloist_domain::dispatch::{Backoff, Reason, Rules, Window};
+use soloist_domain::dispatch::{Reason, Rules};
+use soloist_domain::fields::Given;
 use soloist_domain::name::SourceName;
-use soloist_domain::shape::SourceRules;
 use soloist_domain::time::StoreTime;
 use soloist_ops::quota::LONGEST_BLOCK;
 use soloist_remote::{Call, part};
-use soloist_view::json::{Source, SourceList, WindowRule};
+use soloist_view::json::{Source, SourceList};
 use soloist_view::millis;
 
 #[derive(Deserialize)]
@@ -88,56 +89,12 @@ clock.")]
 pub struct SetArgs {
     /// Its name: a-z, 0-9, '.', '_', '-'
     pub name: SourceName,
-    /// Least time between two starts [default: none]
-    #[arg(long, value_name = "DUR", value_parser = duration)]
-    pub gap: Option<Duration>,
-    /// Most starts in any stretch of time, as 100/1m [default: any number]
-    #[arg(long, value_name = "N/DUR", value_parser = window)]
-    pub window: Option<Window>,
-    /// Most tasks in collectors' hands at once [default: any number]
-    #[arg(long, value_name = "N")]
-    pub cap: Option<u32>,
-    /// How long a collector may keep a task that it does not extend [default: 1m]
-    #[arg(long, value_name = "DUR", value_parser = duration)]
-    pub lease: Option<Duration>,
-    /// Attempts after which a task is dead; 0 never [default: 5]
-    #[arg(long, value_name = "N")]
-    pub max_attempts: Option<u32>,
-    /// Before the second attempt; doubled each time [default: 1s]
-    #[arg(long, value_name = "DUR", value_parser = duration)]
-    pub backoff: Option<Duration>,
-    /// Most that the backoff grows to [default: 5m, or --backoff if that is more]
-    #[arg(long, value_name = "DUR", value_parser = duration)]
-    pub backoff_max: Option<Duration>,
-    /// Serve no collector
-    #[arg(long)]
-    pub paused: bool,
+    /// Its rules
+    #[command(flatten)]
+    pub rules: RuleArgs<Rules>,
     /// Who does it [default: the login name]
     #[arg(long, value_name = "NAME", env = "SOLOIST_USER")]
     pub user: Option<String>,
-}
-
-pub(super) fn window(text: &str) -> Result<Window, String> {
-    let example = || "use a number and a time, for example 100/1m".to_owned();
-    let (count, span) = text.split_once('/').ok_or_else(example)?;
-    let count = count.trim().parse().map_err(|_| example())?;
-    Ok(Window { count, span: duration(span.trim())? })
-}
-
-impl SetArgs {
-    fn rules(&self) -> Rules {
-        let Rules { gap, lease, max_attempts, backoff, .. } = Rules::default();
-        let first = self.backoff.unwrap_or(backoff.first);
-        Rules {
-            gap: self.gap.unwrap_or(gap),
-            window: self.window,
-            cap: self.cap,
-            lease: self.lease.unwrap_or(lease),
-            max_attempts: self.max_attempts.unwrap_or(max_attempts),
-            backoff: Backoff { first, max: self.backoff_max.unwrap_or(backoff.max.max(first)) },
-            paused: self.paused,
-        }
-    }
 }
 
 /// `source ...`.
@@ -157,9 +114,10 @@ pub(super) async fn act(office: &Office, command: SourceCommand) -> Result<(), F
 }
 
 async fn set(office: &Office, args: &SetArgs) -> Result<(), Failure> {
-    let call = Call::put(at(&args.name, "")).with(&SourceRules::from(&args.rules()));
+    let rules = args.rules.onto(Rules::default())?;
+    let call = Call::put(at(&args.name, "")).with(&Given::of(&rules));
     let source: Source = office.acting(args.user.as_deref()).await?.ask(call).await?;
-    print(&format!("Source {}: {}.", args.name, words(&source)))
+    print(&format!("Source {}: {}.", args.name, words(&source.rules).join(", ")))
 }
 
 async fn block(
@@ -222,7 +180,7 @@ async fn list(office: &Office, args: &ListArgs) -> Result<(), Failure> {
         let mut row = vec![source.name.clone()];
         row.extend([ready, due, in_flight, dead, done].map(ToString::to_string));
         row.push(now(source, at));
-        row.push(words(source));
+        row.push(words(&source.rules).join(", "));
         row
     };
     let rows: Vec<_> = list.sources.iter().map(row).collect();
@@ -239,7 +197,8 @@ fn now(source: &Source, at: StoreTime) -> String {
         humantime::format_duration(Duration::from_millis(ms))
     };
     // A block holds also while there is nothing to serve.
-    if let Some(until) = source.blocked_until.as_deref().filter(|_| !source.paused) {
+    let paused = source.rules.fill(Rules::default()).paused;
+    if let Some(until) = source.blocked_until.as_deref().filter(|_| !paused) {
         return format!("blocked for {}", left(until));
     }
     let Some(reason) = source.reason else {
@@ -250,24 +209,4 @@ fn now(source: &Source, at: StoreTime) -> String {
         (Reason::Empty, _) | (_, None) => word(reason).to_owned(),
         (reason, Some(until)) => format!("{} for {}", word(reason), left(until)),
     }
-}
-
-/// Rules in a few words.
-fn words(source: &Source) -> String {
-    let long = |ms: u64| humantime::format_duration(Duration::from_millis(ms));
-    let mut said = Vec::new();
-    if source.paused {
-        said.push("paused".to_owned());
-    }
-    if source.gap_ms > 0 {
-        said.push(format!("gap {}", long(source.gap_ms)));
-    }
-    if let Some(WindowRule { count, ms }) = source.window {
-        said.push(format!("window {count} in {}", long(ms)));
-    }
-    if let Some(cap) = source.cap {
-        said.push(format!("cap {cap}"));
-    }
-    said.push(format!("lease {}", long(source.lease_ms)));
-    said.join(", ")
 }

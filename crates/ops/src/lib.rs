@@ -117,7 +117,7 @@ pub fn line(field: &'static str, text: &str, most: usize) -> Result<String> {
 }
 
 /// What the audit says of rules when no reason was given: what they are now, and under `was` what they were.
-fn changed<'a, S: Serialize + From<&'a R>, R>(now: &'a R, was: Option<&'a R>) -> String {
+fn changed<S: Serialize>(now: S, was: Option<S>) -> String {
     #[derive(Serialize)]
     struct Changed<S> {
         #[serde(flatten)]
@@ -126,5 +126,5 @@ fn changed<'a, S: Serialize + From<&'a R>, R>(now: &'a R, was: Option<&'a R>) ->
         was: Option<S>,
     }
     // Numbers, names and words: nothing that JSON cannot hold.
-    serde_json::to_string(&Changed { now: S::from(now), was: was.map(S::from) }).unwrap_or_default()
+    serde_json::to_string(&Changed { now, was }).unwrap_or_default()
 }

@@ -6,8 +6,7 @@ use super::{Act, Actor, OpsError, Result, noting, quota, reason};
 use soloist_config::JobConfig;
 use soloist_domain::detail::Detail;
 use soloist_domain::name::{RotationName, TypeName};
-use soloist_domain::rotation::Rules;
-use soloist_domain::shape::RotationRules;
+use soloist_domain::rotation::{Rules, Written};
 use soloist_store::rotation::{RemovedRotation, RotationView, Rotations as _};
 use soloist_store::{Store, StoreError};
 
@@ -45,8 +44,8 @@ pub async fn put(
         return Err(not_for_you(&kind.name));
     }
     let before = quota::rotation(store, rotation).await?.map(|before| before.rules);
-    let noted =
-        reason.unwrap_or_else(|| crate::changed::<RotationRules, _>(rules, before.as_ref()));
+    let was = before.as_ref().map(Written::of);
+    let noted = reason.unwrap_or_else(|| crate::changed(Written::of(rules), was));
     let act = Act::RotationPut;
     let store = noting(store, &actor.signature, act, rotation.as_str(), Some(&noted));
     Ok(store.put_rotation(rotation, rules).await?)

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::{Act, Actor, OpsError, Result, note, noting, quota, reason};
 use soloist_domain::detail::Detail;
 use soloist_domain::dispatch::Rules;
+use soloist_domain::fields::Given;
 use soloist_domain::name::SourceName;
-use soloist_domain::shape::SourceRules;
 use soloist_store::dispatch::{
     BATCH, Dispatch as _, Lost, NewTask, RemovedSource, SourceView, Sources as _, TaskId, TaskView,
 };
@@ -64,7 +64,8 @@ pub async fn put(
         (true, false) => Act::SourceResume,
         _ => Act::SourcePut,
     };
-    let noted = reason.unwrap_or_else(|| crate::changed::<SourceRules, _>(rules, before.as_ref()));
+    let was = before.as_ref().map(Given::of);
+    let noted = reason.unwrap_or_else(|| crate::changed(Given::of(rules), was));
     let store = noting(store, &actor.signature, act, source.as_str(), Some(&noted));
     Ok(store.put_source(source, rules).await?)
 }

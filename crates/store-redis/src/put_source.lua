@@ -1,24 +1,23 @@
 -- put_source: make a source, or change its rules.
 -- KEYS as in open_dispatch.
--- ARGV[1] source  ARGV[2] gap  ARGV[3] count (0: no window)  ARGV[4] span  ARGV[5] cap (0: none)  ARGV[6] lease
--- ARGV[7] attempts (0: no end)  ARGV[8] first  ARGV[9] max  ARGV[10] paused 0 or 1; durations in microseconds
--- ARGV[11] as in note_act
+-- ARGV[1] source  ARGV[2..] of each rule: field, value (0: none)  microseconds, a count, or 0 or 1
+-- ARGV[last] as in note_act
 -- Returns 1 when it is new.
--- Why: tasks, starts and blocks are kept, and the new rules hold for the very next claim.
-local source = ARGV[1]
-local before = call('HMGET', base .. 's:' .. source, 'plain', 'started')
+-- Why: tasks, starts and blocks are kept, and the new rules hold for the very next claim. Of the rules only those are known here by which
+-- the scripts decide; the table of all of them is in domain::dispatch::rules.
+local source, key = ARGV[1], base .. 's:' .. ARGV[1]
+local before = call('HMGET', key, 'plain', 'started')
 local fresh = call('ZADD', base .. 'names', 0, source)
 if fresh == 1 then
   -- What every claim reads comes first: a small hash is searched from its beginning.
-  call('HSET', base .. 's:' .. source, 'lease', ARGV[6], 'plain', '0', 'ends', '0', 'promised', '0', 'token', '0',
-    'started', '0', 'done', '0')
+  call('HSET', key, 'lease', '0', 'plain', '0', 'ends', '0', 'promised', '0', 'token', '0', 'started', '0', 'done', '0')
 end
-call('HSET', base .. 's:' .. source, 'gap', ARGV[2], 'count', ARGV[3], 'span', ARGV[4], 'cap', ARGV[5],
-  'lease', ARGV[6], 'attempts', ARGV[7], 'first', ARGV[8], 'max', ARGV[9], 'paused', ARGV[10], 'ends', '0')
-if ARGV[3] == '0' then call('DEL', base .. 'w:' .. source) end
+call('HSET', key, 'ends', '0', unpack(ARGV, 2, #ARGV - 1))
+local now_is = call('HMGET', key, 'gap', 'count')
+if now_is[2] == '0' then call('DEL', base .. 'w:' .. source) end
 judge(source)
 -- A source without limits does not note its starts: the newest may have been just now.
-if before[1] == '1' and before[2] ~= '0' and ARGV[2] ~= '0' then call('HSET', base .. 's:' .. source, 'last', now_text) end
+if before[1] == '1' and before[2] ~= '0' and now_is[1] ~= '0' then call('HSET', key, 'last', now_text) end
 place(source, load(source))
 close()
 note_act(now)

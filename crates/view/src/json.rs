@@ -2,69 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::whole;
+use crate::rules::shown;
 use crate::words::iso;
-use soloist_domain::dispatch::Reason;
+use soloist_domain::dispatch::{Reason, Rules};
+use soloist_domain::fields::Given;
 use soloist_domain::name::TypeName;
-use soloist_domain::rotation::{Choice, Reason as Why, Ring, Skip, Turn};
-use soloist_domain::shape::{self, RotationRules, SourceRules};
+use soloist_domain::rotation::{self, Choice, Reason as Why, Ring, Turn, TypeRules};
 use soloist_domain::time::Stamp;
 use soloist_store::dispatch::SourceView;
 use soloist_store::rotation::{PastTurn, RotationView, TypeView, WaiterView};
-
-/// At most `count` starts in any stretch of `ms` milliseconds.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct WindowRule {
-    /// Starts.
-    #[schema(minimum = 1, maximum = 100_000)]
-    #[serde(deserialize_with = "whole::number")]
-    pub count: u32,
-    /// The stretch.
-    #[schema(minimum = 1, maximum = 31_622_400_000_u64)]
-    #[serde(deserialize_with = "whole::number")]
-    pub ms: u64,
-}
-
-/// How long a task waits that was reported for another try: `first_ms`, then twice as long each time, at most `max_ms`.
-#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct BackoffRule {
-    /// After the first try.
-    #[schema(minimum = 0, maximum = 31_622_400_000_u64)]
-    #[serde(deserialize_with = "whole::number")]
-    pub first_ms: u64,
-    /// At most.
-    #[schema(minimum = 0, maximum = 31_622_400_000_u64)]
-    #[serde(deserialize_with = "whole::number")]
-    pub max_ms: u64,
-}
-
-/// At most `count` starts in any stretch of `ms` milliseconds.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Quota {
-    /// Starts.
-    #[schema(minimum = 1, maximum = 1_000)]
-    #[serde(deserialize_with = "whole::number")]
-    pub count: u32,
-    /// The stretch.
-    #[schema(minimum = 1, maximum = 31_622_400_000_u64)]
-    #[serde(deserialize_with = "whole::number")]
-    pub ms: u64,
-}
-
-impl From<shape::CountRule> for WindowRule {
-    fn from(shape::CountRule { count, ms }: shape::CountRule) -> Self {
-        Self { count, ms }
-    }
-}
-
-impl From<shape::CountRule> for Quota {
-    fn from(shape::CountRule { count, ms }: shape::CountRule) -> Self {
-        Self { count, ms }
-    }
-}
 
 /// An instant at which something may begin: never said too early.
 #[must_use]
@@ -83,20 +29,10 @@ pub fn not_after(at: Stamp) -> String {
 pub struct Source {
     /// Its name.
     pub name: String,
-    /// As in the rules.
-    pub gap_ms: u64,
-    /// As in the rules.
-    pub window: Option<WindowRule>,
-    /// As in the rules.
-    pub cap: Option<u32>,
-    /// As in the rules.
-    pub lease_ms: u64,
-    /// As in the rules.
-    pub max_attempts: u32,
-    /// As in the rules.
-    pub backoff: BackoffRule,
-    /// As in the rules.
-    pub paused: bool,
+    /// Its rules.
+    #[serde(flatten)]
+    #[schema(schema_with = shown::<Rules>)]
+    pub rules: Given<Rules>,
     /// No collector is served before this; null when it is not blocked.
     #[schema(format = DateTime)]
     pub blocked_until: Option<String>,
@@ -129,17 +65,9 @@ pub struct Source {
 impl From<SourceView> for Source {
     fn from(view: SourceView) -> Self {
         let blocked = view.blocked_until > view.now;
-        let SourceRules { gap_ms, window, cap, lease_ms, max_attempts, backoff, paused } =
-            SourceRules::from(&view.rules);
         Self {
             name: view.name.to_string(),
-            gap_ms,
-            window: window.map(Into::into),
-            cap,
-            lease_ms,
-            max_attempts,
-            backoff: BackoffRule { first_ms: backoff.first_ms, max_ms: backoff.max_ms },
-            paused,
+            rules: Given::of(&view.rules),
             blocked_until: blocked.then(|| not_before(view.blocked_until)),
             ready: view.ready,
             due: view.due,
@@ -174,25 +102,15 @@ impl From<Vec<SourceView>> for SourceList {
     }
 }
 
-/// What becomes of a type that nobody waits for when its turn comes.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum SkipRule {
-    /// It is passed over; so is one inside its own gap, or whose quota is used up.
-    Absent,
-    /// Everybody waits for it.
-    Never,
-}
-
 /// A type: its rules, who waits for it, and how its turns ended.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct RotationType {
     /// Its name.
     pub name: String,
-    /// As in the rules.
-    pub gap_ms: u64,
-    /// As in the rules.
-    pub quota: Option<Quota>,
+    /// Its rules.
+    #[serde(flatten)]
+    #[schema(schema_with = shown::<TypeRules>)]
+    pub rules: Given<TypeRules>,
     /// How many wait for it.
     pub waiting: u64,
     /// Turns passed as done, ever.
@@ -346,13 +264,10 @@ pub struct Rotation {
     pub name: String,
     /// In the order of the rules.
     pub types: Vec<RotationType>,
-    /// As in the rules.
-    pub min_gap_ms: u64,
-    /// As in the rules.
-    pub lease_ms: u64,
-    /// As in the rules.
-    #[schema(value_type = SkipRule)]
-    pub skip: Skip,
+    /// Its rules.
+    #[serde(flatten)]
+    #[schema(schema_with = shown::<rotation::Rules>)]
+    pub rules: Given<rotation::Rules>,
     /// Who has the turn; null when it has no holder.
     pub holder: Option<Holder>,
     /// The types in the order in which their turns come, beginning with the next.
@@ -369,38 +284,19 @@ impl From<RotationView> for Rotation {
     fn from(view: RotationView) -> Self {
         let next = NextTurn::of(&view);
         let order = view.ring.order(&view.rules).map(|kind| kind.name.to_string()).collect();
-        let RotationRules { types, min_gap_ms, lease_ms, skip } = (&view.rules).into();
-        let limit = |name: &TypeName| match view.rules.of(name) {
-            Some(rules) => match view.ring.earliest(&view.rules, rules, view.now) {
+        let types = view.rules.types.iter().zip(view.types).map(|(kind, counts)| {
+            let TypeView { waiting, done, empty, failed, lost, .. } = counts;
+            let (reason, earliest_at) = match view.ring.earliest(&view.rules, kind, view.now) {
                 (_, Why::Order) => (None, None),
                 (at, reason) => (Some(word(reason).to_owned()), Some(not_before(at))),
-            },
-            None => (None, None),
-        };
-        let types = types.into_iter().zip(view.types).map(|(rules, counts)| {
-            let TypeView { waiting, done, empty, failed, lost, .. } = counts;
-            let (name, gap_ms, quota) =
-                (rules.name.to_string(), rules.gap_ms, rules.quota.map(Into::into));
-            let (reason, earliest_at) = limit(&rules.name);
-            RotationType {
-                name,
-                gap_ms,
-                quota,
-                waiting,
-                done,
-                empty,
-                failed,
-                lost,
-                reason,
-                earliest_at,
-            }
+            };
+            let (name, rules) = (kind.name.to_string(), Given::of(kind));
+            RotationType { name, rules, waiting, done, empty, failed, lost, reason, earliest_at }
         });
         Self {
             name: view.name.to_string(),
             types: types.collect(),
-            min_gap_ms,
-            lease_ms,
-            skip,
+            rules: Given::of(&view.rules),
             holder: view.ring.turn.as_ref().map(|turn| Holder::of(turn, true)),
             order,
             next,

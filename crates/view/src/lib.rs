@@ -22,6 +22,7 @@ pub mod pace;
 pub mod people;
 mod records;
 pub mod rotation;
+pub mod rules;
 pub mod source;
 pub mod status;
 pub mod task;

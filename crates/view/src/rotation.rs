@@ -4,9 +4,11 @@
 
 use std::time::Duration;
 
-use crate::words::{Arg, Language, Piece, exactly, phrase, say, until};
+use crate::rules::clauses;
+use crate::words::{Language, Piece, phrase, say, until};
+use soloist_domain::fields::Lists;
 use soloist_domain::name::TypeName;
-use soloist_domain::rotation::{Choice, Reason, Rules, Skip, TypeRules};
+use soloist_domain::rotation::{Choice, Reason, Rules, TypeRules};
 use soloist_domain::time::Stamp;
 use soloist_store::rotation::RotationView;
 
@@ -116,7 +118,7 @@ impl RotationWords {
             state,
             word: say(lang, word, &[]),
             why,
-            rules: rules(&view.rules, lang),
+            rules: clauses(&view.rules, lang, Lists::has_page),
             waits: waits.collect(),
         }
     }
@@ -189,20 +191,6 @@ fn waiting(wait: &Wait, now: Stamp, lang: Language) -> Vec<Piece> {
     }
 }
 
-fn rules(rules: &Rules, lang: Language) -> Vec<String> {
-    let time = |length: Duration| [("time", Arg::from(exactly(lang, length)))];
-    let mut clauses = Vec::new();
-    if !rules.min_gap.is_zero() {
-        clauses.push(say(lang, "rule-min-gap", &time(rules.min_gap)));
-    }
-    clauses.push(say(lang, "rule-lease", &time(rules.lease)));
-    clauses.push(match rules.skip {
-        Skip::Absent => say(lang, "rule-skip-absent", &[]),
-        Skip::Never => say(lang, "rule-skip-never", &[]),
-    });
-    clauses
-}
-
 /// The rules of a rotation with those of its types, one clause each; of types without rules of their own nothing.
 #[must_use]
 pub fn all_rules(of: &Rules, lang: Language) -> Vec<String> {
@@ -211,22 +199,13 @@ pub fn all_rules(of: &Rules, lang: Language) -> Vec<String> {
         let own = type_rules(kind, lang);
         (!own.is_empty()).then(|| format!("{} ({})", kind.name, own.join(&gap)))
     });
-    types.chain(rules(of, lang)).collect()
+    types.chain(clauses(of, lang, Lists::has_page)).collect()
 }
 
 /// The rules of one type, one clause each.
 #[must_use]
 pub fn type_rules(kind: &TypeRules, lang: Language) -> Vec<String> {
-    let time = |length: Duration| ("time", Arg::from(exactly(lang, length)));
-    let mut clauses = Vec::new();
-    if !kind.gap.is_zero() {
-        clauses.push(say(lang, "rule-gap", &[time(kind.gap)]));
-    }
-    if let Some(quota) = kind.quota {
-        let n = ("n", Arg::from(i64::from(quota.count)));
-        clauses.push(say(lang, "rule-window", &[n, time(quota.span)]));
-    }
-    clauses
+    clauses(kind, lang, Lists::has_page)
 }
 
 #[cfg(test)]
@@ -235,6 +214,7 @@ mod tests {
     use crate::fixtures::rotation::*;
     use crate::words::plain;
     use soloist_domain::dispatch::Window;
+    use soloist_domain::rotation::Skip;
 
     fn words(view: &RotationView, lang: Language) -> RotationWords {
         RotationWords::of(view, &Standing::of(view), lang)

@@ -4,8 +4,10 @@
 
 use std::time::Duration;
 
-use crate::words::{Arg, Language, Piece, duration, exactly, grouped, phrase, say, until};
-use soloist_domain::dispatch::{Reason, Rules};
+use crate::rules::clauses;
+use crate::words::{Language, Piece, duration, exactly, grouped, phrase, say, until};
+use soloist_domain::dispatch::Reason;
+use soloist_domain::fields::Lists;
 use soloist_domain::time::Stamp;
 use soloist_store::dispatch::SourceView;
 
@@ -28,7 +30,12 @@ impl SourceWords {
     pub fn of(source: &SourceView, lang: Language) -> Self {
         let sentence = Sentence { source, lang };
         let (state, word, why) = sentence.standing();
-        Self { state, word: say(lang, word, &[]), why, rules: rules(&source.rules, lang) }
+        Self {
+            state,
+            word: say(lang, word, &[]),
+            why,
+            rules: clauses(&source.rules, lang, Lists::has_page),
+        }
     }
 }
 
@@ -117,29 +124,6 @@ impl Sentence<'_> {
             ("span", Piece::Text(exactly(lang, span))),
         ]
     }
-}
-
-/// The rules of a source, one clause each.
-#[must_use]
-pub fn rules(rules: &Rules, lang: Language) -> Vec<String> {
-    let mut clauses = Vec::new();
-    let time = |length: Duration| ("time", Arg::from(exactly(lang, length)));
-    let count = |n: u32| ("n", Arg::from(i64::from(n)));
-    if !rules.gap.is_zero() {
-        clauses.push(say(lang, "rule-gap", &[time(rules.gap)]));
-    }
-    if let Some(window) = rules.window {
-        clauses.push(say(lang, "rule-window", &[count(window.count), time(window.span)]));
-    }
-    if let Some(cap) = rules.cap {
-        clauses.push(say(lang, "rule-cap", &[count(cap)]));
-    }
-    clauses.push(say(lang, "rule-lease", &[time(rules.lease)]));
-    match rules.max_attempts {
-        0 => clauses.push(say(lang, "rule-no-end", &[])),
-        n => clauses.push(say(lang, "rule-attempts", &[count(n)])),
-    }
-    clauses
 }
 
 /// How long ago `then` is, growing on the page.

@@ -102,6 +102,7 @@ pub(super) fn complete(schema: &mut Value) {
         Value::Array(all) => all.iter_mut().for_each(complete),
         Value::Object(parts) => {
             parts.values_mut().for_each(complete);
+            join(parts);
             let format = parts.get("format").and_then(Value::as_str);
             if let Some((pattern, longest)) = match format {
                 Some("name") => Some((NAME, 64)),
@@ -123,6 +124,23 @@ pub(super) fn complete(schema: &mut Value) {
             }
         }
         _ => {}
+    }
+}
+
+/// A schema that is made of objects is one object: rules stand among the other members.
+fn join(parts: &mut Map<String, Value>) {
+    let is_object = |one: &Value| one["properties"].is_object();
+    let Some(Value::Array(all)) = parts.get("allOf") else { return };
+    if !all.iter().all(is_object) {
+        return;
+    }
+    let Some(Value::Array(all)) = parts.remove("allOf") else { return };
+    for (name, more) in all.into_iter().filter_map(|one| one.as_object().cloned()).flatten() {
+        match (parts.get_mut(&name), more) {
+            (Some(Value::Object(have)), Value::Object(more)) => have.extend(more),
+            (Some(Value::Array(have)), Value::Array(more)) => have.extend(more),
+            (_, more) => drop(parts.insert(name, more)),
+        }
     }
 }
 

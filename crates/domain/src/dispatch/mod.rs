@@ -36,6 +36,7 @@ mod task;
 mod tests;
 mod wakes;
 
+pub use crate::fields::{InvalidRules, LONGEST};
 pub use acts::{
     block, define, extend, give_back, leave_queues, pause, pump, put, remove, remove_all, revive,
 };
@@ -50,6 +51,7 @@ pub use record::{
     Answer, Book, Change, Claim, Kept, PROMISE, REMEMBERED, Recent, SEEN_EVERY, Seat, Source, Task,
     Write,
 };
-pub use rules::{Backoff, InvalidRules, LONGEST, Reason, Rules, Shut, Standing, Window};
+pub(crate) use rules::LEASES;
+pub use rules::{Backoff, Reason, Rules, Shut, Standing, Window};
 pub use sets::{Halt, Need, Overdue, Sets, Waiting, Wanted};
 pub use task::{Departure, Next, TaskOutcome, TaskState};

@@ -4,10 +4,13 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::fields::{
+    DAY, Field, Fields, Given, InvalidRules, Lists, MILLISECOND, Unit, YEAR, length, micros, small,
+};
 use crate::time::Stamp;
 
 /// At most `count` starts in any stretch of time of length `span`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
 #[expect(missing_docs, reason = "as said above")]
 pub struct Window {
     pub count: u32,
@@ -23,7 +26,10 @@ pub struct Backoff {
 }
 
 /// How a source wants to be served: over all collectors together, by the store's clock.
+///
+/// What a store kept before there was a rule reads as its default.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Rules {
     /// Least time between two starts; zero for none.
     pub gap: Duration,
@@ -43,33 +49,138 @@ pub struct Rules {
 
 impl Default for Rules {
     fn default() -> Self {
+        let zero = Duration::ZERO;
         Self {
-            gap: Duration::ZERO,
+            gap: zero,
             window: None,
             cap: None,
-            lease: Duration::from_secs(60),
-            max_attempts: 5,
-            backoff: Backoff { first: Duration::from_secs(1), max: Duration::from_secs(300) },
+            lease: zero,
+            max_attempts: 0,
+            backoff: Backoff { first: zero, max: zero },
             paused: false,
         }
+        .filled()
     }
 }
 
-/// Why rules cannot be kept; names the field as in JSON.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{field}: {problem}")]
-#[expect(missing_docs, reason = "as said above")]
-pub struct InvalidRules {
-    pub field: &'static str,
-    pub problem: &'static str,
-}
-
-/// Longest of any duration in rules, delays and blocks: a year.
-pub const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
-const SHORTEST_LEASE: Duration = Duration::from_millis(100);
-const LONGEST_LEASE: Duration = Duration::from_secs(24 * 3600);
 /// The starts of one window are remembered one by one.
-const LARGEST_WINDOW: u32 = 100_000;
+const LARGEST_WINDOW: u64 = 100_000;
+/// Leases of tasks and of turns.
+pub(crate) const LEASES: (u64, u64) = (100 * MILLISECOND, DAY);
+
+impl Fields for Rules {
+    const BESIDE: &'static [&'static str] = &["reason"];
+    const FIELDS: &'static [Field<Self>] = &[
+        Field::<Self>::new(
+            "gap_ms",
+            Unit::Length,
+            (0, YEAR),
+            |rules| Some(micros(rules.gap)),
+            |rules, gap| rules.gap = length(gap),
+        )
+        .default(0)
+        .kept("gap")
+        .option("gap", "Least time between two starts")
+        .form("rules-pace", "field-gap", "means-gap")
+        .said("rule-gap", "time", Lists::All),
+        Field::<Self>::new(
+            "window.count",
+            Unit::Count,
+            (1, LARGEST_WINDOW),
+            |rules| rules.window.map(|window| window.count.into()),
+            |rules, count| rules.window.get_or_insert_default().count = small(count),
+        )
+        .kept("count")
+        .option("window", "Most starts in any stretch of time")
+        .form("rules-pace", "field-window-count", "means-window-count")
+        .said("rule-window", "n", Lists::All),
+        Field::<Self>::new(
+            "window.ms",
+            Unit::Length,
+            (MILLISECOND, YEAR),
+            |rules| rules.window.map(|window| micros(window.span)),
+            |rules, span| rules.window.get_or_insert_default().span = length(span),
+        )
+        .kept("span")
+        .option("window", "That stretch of time")
+        .form("rules-pace", "field-window-span", "means-window-span")
+        .said("rule-window", "time", Lists::All),
+        Field::<Self>::new(
+            "cap",
+            Unit::Count,
+            (1, u32::MAX as u64),
+            |rules| rules.cap.map(Into::into),
+            |rules, cap| rules.cap = Some(small(cap)),
+        )
+        .kept("cap")
+        .option("cap", "Most tasks in collectors' hands at once")
+        .form("rules-pace", "field-cap", "means-cap")
+        .said("rule-cap", "n", Lists::All),
+        Field::<Self>::new(
+            "lease_ms",
+            Unit::Length,
+            LEASES,
+            |rules| Some(micros(rules.lease)),
+            |rules, lease| rules.lease = length(lease),
+        )
+        .default(60_000 * MILLISECOND)
+        .kept("lease")
+        .option("lease", "How long a collector may keep a task that it does not extend")
+        .form("rules-tries", "field-lease", "means-lease")
+        .said("rule-lease", "time", Lists::All),
+        Field::<Self>::new(
+            "max_attempts",
+            Unit::Count,
+            (0, u32::MAX as u64),
+            |rules| Some(rules.max_attempts.into()),
+            |rules, attempts| rules.max_attempts = small(attempts),
+        )
+        .default(5)
+        .kept("attempts")
+        .option("max-attempts", "Attempts after which a task is dead; 0 never")
+        .form("rules-tries", "field-attempts", "means-attempts")
+        .said("rule-attempts", "n", Lists::Page),
+        // Where only the first is said, it may be more than the default of the longest.
+        Field::<Self>::new(
+            "backoff.first_ms",
+            Unit::Length,
+            (0, YEAR),
+            |rules| Some(micros(rules.backoff.first)),
+            |rules, first| {
+                rules.backoff.first = length(first);
+                rules.backoff.max = rules.backoff.max.max(rules.backoff.first);
+            },
+        )
+        .default(1_000 * MILLISECOND)
+        .kept("first")
+        .option("backoff", "Before the second attempt; doubled each time")
+        .form("rules-tries", "field-backoff-first", "means-backoff-first")
+        .said("rule-backoff", "first", Lists::None),
+        Field::<Self>::new(
+            "backoff.max_ms",
+            Unit::Length,
+            (0, YEAR),
+            |rules| Some(micros(rules.backoff.max)),
+            |rules, max| rules.backoff.max = length(max),
+        )
+        .default(300_000 * MILLISECOND)
+        .kept("max")
+        .option("backoff-max", "Most that the backoff grows to; not less than it")
+        .form("rules-tries", "field-backoff-max", "means-backoff-max")
+        .said("rule-backoff", "most", Lists::None),
+        Field::<Self>::new(
+            "paused",
+            Unit::Flag,
+            (0, 1),
+            |rules| Some(rules.paused.into()),
+            |rules, paused| rules.paused = paused > 0,
+        )
+        .default(0)
+        .kept("paused")
+        .option("paused", "Serve no collector")
+        .said("rule-paused", "", Lists::Terminal),
+    ];
+}
 
 impl Rules {
     /// Refuses what makes no sense.
@@ -77,29 +188,9 @@ impl Rules {
     /// # Errors
     /// [`InvalidRules`] for the first field that is wrong.
     pub fn check(&self) -> Result<(), InvalidRules> {
-        let wrong = |field, problem| Err(InvalidRules { field, problem });
-        if self.gap > LONGEST {
-            return wrong("gap_ms", "at most a year");
-        }
-        if let Some(window) = self.window {
-            if !(1..=LARGEST_WINDOW).contains(&window.count) {
-                return wrong("window.count", "from 1 to 100000; leave `window` out for none");
-            }
-            if window.span.is_zero() || window.span > LONGEST {
-                return wrong("window.ms", "from 1 to a year; leave `window` out for none");
-            }
-        }
-        if self.cap == Some(0) {
-            return wrong("cap", "at least 1; use `paused` to serve nobody");
-        }
-        if !(SHORTEST_LEASE..=LONGEST_LEASE).contains(&self.lease) {
-            return wrong("lease_ms", "from 100 to 86400000 (a day)");
-        }
-        if self.backoff.max > LONGEST {
-            return wrong("backoff.max_ms", "at most a year");
-        }
+        Given::of(self).check()?;
         if self.backoff.first > self.backoff.max {
-            return wrong("backoff.first_ms", "not more than backoff.max_ms");
+            return Err(InvalidRules::new("backoff.first_ms", "not more than backoff.max_ms"));
         }
         Ok(())
     }

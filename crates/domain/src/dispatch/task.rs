@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::rules::{LONGEST, Rules};
+use super::rules::Rules;
+use crate::fields::LONGEST;
 use crate::job::Exit;
 use crate::time::Stamp;
 

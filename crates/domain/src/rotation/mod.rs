@@ -23,10 +23,11 @@ mod rules;
 mod tests;
 mod turns;
 
+pub use crate::fields::InvalidRules;
 pub use record::{Change, Memory, Promise, Queues, Rotation, Write};
 pub use ring::{Choice, Ending, Reason, Ring, Starts, Turn, TurnOutcome};
 pub use round::{Caller, Round, UnknownType};
-pub use rules::{InvalidRules, Rules, Skip, TypeRules};
+pub use rules::{Rules, Skip, TypeRules, Written};
 pub use turns::{
     Kept, PROMISE, Pass, PastTurn, REQUEST_KEPT, SILENT_FOR, TURNS_KEPT, Taken, TurnAsk,
 };

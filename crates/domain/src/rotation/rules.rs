@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::dispatch::{LONGEST, Window};
+use crate::dispatch::{LEASES, Window};
+use crate::fields::{
+    Field, Fields, Given, InvalidRules, Lists, MILLISECOND, Unit, Word, YEAR, length, micros, small,
+};
 use crate::name::TypeName;
 
 /// A type of work that takes turns with others.
@@ -43,20 +46,127 @@ pub struct Rules {
     pub skip: Skip,
 }
 
-/// Why rules cannot be kept; names the field as in JSON.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{field}: {problem}")]
-#[expect(missing_docs, reason = "as said above")]
-pub struct InvalidRules {
-    pub field: String,
-    pub problem: &'static str,
+const MOST_TYPES: usize = 50;
+/// The starts of a quota are remembered one by one.
+const LARGEST_QUOTA: u64 = 1_000;
+
+impl Default for Rules {
+    fn default() -> Self {
+        let (zero, skip) = (Duration::ZERO, Skip::Absent);
+        Self { types: Vec::new(), min_gap: zero, lease: zero, skip }.filled()
+    }
 }
 
-const MOST_TYPES: usize = 50;
-const SHORTEST_LEASE: Duration = Duration::from_millis(100);
-const LONGEST_LEASE: Duration = Duration::from_secs(24 * 3600);
-/// The starts of a quota are remembered one by one.
-const LARGEST_QUOTA: u32 = 1_000;
+impl Fields for Rules {
+    const BESIDE: &'static [&'static str] = &["types", "reason"];
+    const FIELDS: &'static [Field<Self>] = &[
+        Field::<Self>::new(
+            "min_gap_ms",
+            Unit::Length,
+            (0, YEAR),
+            |rules| Some(micros(rules.min_gap)),
+            |rules, gap| rules.min_gap = length(gap),
+        )
+        .default(0)
+        .option("min-gap", "Least time between the starts of two turns, whatever their types")
+        .form("rules-turns", "field-min-gap", "means-min-gap")
+        .said("rule-min-gap", "time", Lists::All),
+        Field::<Self>::new(
+            "lease_ms",
+            Unit::Length,
+            LEASES,
+            |rules| Some(micros(rules.lease)),
+            |rules, lease| rules.lease = length(lease),
+        )
+        .default(30_000 * MILLISECOND)
+        .option("lease", "How long a turn lasts that is neither extended nor passed")
+        .form("rules-turns", "field-turn-lease", "means-turn-lease")
+        .said("rule-lease", "time", Lists::All),
+        Field::<Self>::new(
+            "skip",
+            Unit::Word(&[
+                Word { word: "absent", choice: "skip-absent", clause: "rule-skip-absent" },
+                Word { word: "never", choice: "skip-never", clause: "rule-skip-never" },
+            ]),
+            (0, 1),
+            |rules| Some(u64::from(rules.skip == Skip::Never)),
+            |rules, skip| rules.skip = if skip == 0 { Skip::Absent } else { Skip::Never },
+        )
+        .default(0)
+        .option("skip", "What becomes of a type that nobody waits for when its turn comes: it is skipped when absent, or never")
+        .form("rules-turns", "field-skip", "means-skip")
+        .said("rule-skip", "", Lists::All),
+    ];
+}
+
+impl Fields for TypeRules {
+    const BESIDE: &'static [&'static str] = &["name"];
+    const FIELDS: &'static [Field<Self>] = &[
+        Field::<Self>::new(
+            "gap_ms",
+            Unit::Length,
+            (0, YEAR),
+            |kind| Some(micros(kind.gap)),
+            |kind, gap| kind.gap = length(gap),
+        )
+        .default(0)
+        .option("gap", "Least time between two starts of this type")
+        .form("rules-type", "field-type-gap", "means-type-gap")
+        .said("rule-gap", "time", Lists::All),
+        Field::<Self>::new(
+            "quota.count",
+            Unit::Count,
+            (1, LARGEST_QUOTA),
+            |kind| kind.quota.map(|quota| quota.count.into()),
+            |kind, count| kind.quota.get_or_insert_default().count = small(count),
+        )
+        .option("quota", "Most starts of this type in any stretch of time")
+        .form("rules-type", "field-quota-count", "means-quota-count")
+        .said("rule-window", "n", Lists::All),
+        Field::<Self>::new(
+            "quota.ms",
+            Unit::Length,
+            (MILLISECOND, YEAR),
+            |kind| kind.quota.map(|quota| micros(quota.span)),
+            |kind, span| kind.quota.get_or_insert_default().span = length(span),
+        )
+        .option("quota", "That stretch of time")
+        .form("rules-type", "field-quota-span", "means-quota-span")
+        .said("rule-window", "time", Lists::All),
+    ];
+}
+
+/// The rules of a rotation as they are sent, answered and noted.
+#[derive(Debug, Serialize)]
+pub struct Written<'r> {
+    types: Vec<WrittenType<'r>>,
+    #[serde(flatten)]
+    rules: Given<Rules>,
+}
+
+#[derive(Debug, Serialize)]
+struct WrittenType<'r> {
+    name: &'r TypeName,
+    #[serde(flatten)]
+    rules: Given<TypeRules>,
+}
+
+impl<'r> Written<'r> {
+    /// These.
+    #[must_use]
+    pub fn of(rules: &'r Rules) -> Self {
+        let kind = |kind: &'r TypeRules| WrittenType { name: &kind.name, rules: Given::of(kind) };
+        Self { types: rules.types.iter().map(kind).collect(), rules: Given::of(rules) }
+    }
+}
+
+impl TypeRules {
+    /// A type of this name, without rules of its own.
+    #[must_use]
+    pub fn of(name: TypeName) -> Self {
+        Self { name, gap: Duration::ZERO, quota: None }
+    }
+}
 
 impl Rules {
     /// Refuses what makes no sense.
@@ -64,32 +174,15 @@ impl Rules {
     /// # Errors
     /// [`InvalidRules`] for the first field that is wrong.
     pub fn check(&self) -> Result<(), InvalidRules> {
-        let wrong = |field: &str, problem| Err(InvalidRules { field: field.to_owned(), problem });
         if !(1..=MOST_TYPES).contains(&self.types.len()) {
-            return wrong("types", "from 1 to 50 types that take turns");
+            return Err(InvalidRules::new("types", "from 1 to 50 types that take turns"));
         }
-        if self.min_gap > LONGEST {
-            return wrong("min_gap_ms", "at most a year");
-        }
-        if !(SHORTEST_LEASE..=LONGEST_LEASE).contains(&self.lease) {
-            return wrong("lease_ms", "from 100 to 86400000 (a day)");
-        }
+        Given::of(self).check()?;
         for (nth, kind) in self.types.iter().enumerate() {
-            let of = |field: &str| format!("types[{nth}].{field}");
             if self.types[..nth].iter().any(|other| other.name == kind.name) {
-                return wrong(&of("name"), "each type once");
+                return Err(InvalidRules::new(format!("types[{nth}].name"), "each type once"));
             }
-            if kind.gap > LONGEST {
-                return wrong(&of("gap_ms"), "at most a year");
-            }
-            if let Some(quota) = kind.quota {
-                if !(1..=LARGEST_QUOTA).contains(&quota.count) {
-                    return wrong(&of("quota.count"), "from 1 to 1000; leave `quota` out for none");
-                }
-                if quota.span.is_zero() || quota.span > LONGEST {
-                    return wrong(&of("quota.ms"), "from 1 to a year; leave `quota` out for none");
-                }
-            }
+            Given::of(kind).check().map_err(|wrong| wrong.of_type(nth))?;
         }
         Ok(())
     }

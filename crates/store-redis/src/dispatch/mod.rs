@@ -38,6 +38,7 @@ use super::link::Repeat;
 use super::scripts::Transition;
 use super::{RedisStore, scripts};
 use soloist_domain::dispatch::{ClaimAsk, Rules, SEEN_EVERY, TaskOutcome, TaskState};
+use soloist_domain::fields::Given;
 use soloist_domain::name::{CollectorName, SourceName};
 use soloist_domain::time::Stamp;
 use soloist_process::clock;
@@ -57,17 +58,10 @@ const NOTED_AT_MOST: usize = 10_000;
 impl Sources for RedisStore {
     async fn put_source(&self, source: &SourceName, rules: &Rules) -> Result<SourceView> {
         let mut call = self.dispatch_call(&scripts::PUT_SOURCE);
-        let window = rules.window.map_or((0, 1), |window| (window.count, micros(window.span)));
-        call.arg(source.as_str())
-            .arg(micros(rules.gap))
-            .arg(window.0)
-            .arg(window.1)
-            .arg(rules.cap.unwrap_or(0))
-            .arg(micros(rules.lease))
-            .arg(rules.max_attempts)
-            .arg(micros(rules.backoff.first))
-            .arg(micros(rules.backoff.max))
-            .arg(u8::from(rules.paused));
+        call.arg(source.as_str());
+        for (field, value) in Given::of(rules).each() {
+            call.arg(field.kept).arg(value.unwrap_or(0));
+        }
         let _fresh: u8 = self.act(&mut call).await?;
         self.one_source(source).await
     }

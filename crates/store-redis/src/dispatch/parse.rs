@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use ::redis::{FromRedisValue, Value, from_redis_value};
 
-use soloist_domain::dispatch::{Backoff, Place, Reason, Rules, Shut, Task, TaskState, Window};
+use soloist_domain::dispatch::{Place, Reason, Rules, Shut, Task, TaskState};
+use soloist_domain::fields::{Field, Fields as _, Given};
 use soloist_domain::lease::Token;
 use soloist_domain::name::{CollectorName, SourceName};
 use soloist_domain::time::Stamp;
@@ -143,19 +144,14 @@ pub(super) fn source_view(value: Value, now: Stamp) -> Result<SourceView> {
         let text = hash.get(field).map_or("0", String::as_str);
         text.parse().map_err(|error| corrupt(&format!("source {name}, field {field}"), &error))
     };
-    let time = |name: &str| field(name).map(Duration::from_micros);
-    let small = |name: &str| field(name).map(|n| u32::try_from(n).unwrap_or(u32::MAX));
-    let (count, cap) = (small("count")?, small("cap")?);
-    let span = time("span")?;
-    let rules = Rules {
-        gap: time("gap")?,
-        window: (count > 0).then_some(Window { count, span }),
-        cap: (cap > 0).then_some(cap),
-        lease: time("lease")?,
-        max_attempts: small("attempts")?,
-        backoff: Backoff { first: time("first")?, max: time("max")? },
-        paused: field("paused")? == 1,
+    let kept = |rule: &Field<Rules>| match hash.contains_key(rule.kept) {
+        true => {
+            field(rule.kept).map(|value| Some(value).filter(|n| *n > 0 || rule.default.is_some()))
+        }
+        false => Ok(None),
     };
+    let rules = Rules::FIELDS.iter().map(kept).collect::<Result<Given<Rules>>>()?;
+    let rules = rules.fill(Rules::default());
     let blocked_until = Stamp(i64::try_from(field("blocked")?).unwrap_or(i64::MAX));
     let [done, recrawled] = [field("done")?, field("recrawled")?];
     let [started, retried, expired] = [field("started")?, field("retried")?, field("expired")?];

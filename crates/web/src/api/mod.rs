@@ -85,7 +85,12 @@ pub fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, WebError> {
         let (line, column) = (error.line(), error.column());
         let field = match error.classify() {
             // These name the field themselves, and what stands before them is another.
-            _ if what.starts_with("unknown field") || what.starts_with("missing field") => None,
+            _ if ["field", "unknown field", "missing field"]
+                .iter()
+                .any(|own| what.starts_with(own)) =>
+            {
+                None
+            }
             serde_json::error::Category::Data => field_before(body, line, column),
             _ => None,
         };

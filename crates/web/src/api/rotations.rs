@@ -1,7 +1,5 @@
 //! `/api/v1/rotations`: types of work that take turns, by which rules, and how far they have come.
 
-use std::time::Duration;
-
 use actix_web::HttpRequest;
 use actix_web::web::{self, Bytes};
 use serde::{Deserialize, Serialize};
@@ -11,52 +9,41 @@ use crate::Web;
 use crate::acts;
 use crate::auth::Caller;
 use crate::error::WebError;
-use soloist_domain::dispatch::Window;
+use soloist_domain::fields::{self, Given, InvalidRules};
 use soloist_domain::name::{RotationName, TypeName};
-use soloist_domain::rotation::{Rules, Skip, TypeRules};
+use soloist_domain::rotation::{Rules, TypeRules};
 use soloist_store::rotation::{Rotations as _, TURNS_KEPT};
-use soloist_view::json::{Holder, Quota, Rotation, RotationList, SkipRule};
-use soloist_view::{mended, whole};
+use soloist_view::json::{Holder, Rotation, RotationList};
+use soloist_view::mended;
+use soloist_view::rules::sent;
 
 /// How many past turns are shown of one rotation, unless more or less are asked for.
 const TURNS_SHOWN: usize = 50;
 /// How many of each in the list of all.
 pub(crate) const TURNS_LISTED: usize = 10;
-/// How long a turn lasts, unless the rules say otherwise.
-pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
 /// A type of work.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
 pub struct TypeBody {
     /// Unique within the rotation: 1 to 64 of a-z, 0-9, '.', '_', '-', beginning with a letter or digit.
     #[schema(example = "orders", format = "name")]
     pub name: String,
-    /// Least time between two starts of this type; 0 for none of its own.
-    #[schema(default = 0, minimum = 0, maximum = 31_622_400_000_u64)]
-    #[serde(default, deserialize_with = "whole::optional")]
-    pub gap_ms: Option<u64>,
-    /// Most starts of this type; no limit when null or left out.
-    pub quota: Option<Quota>,
+    /// Its rules.
+    #[serde(flatten, deserialize_with = "fields::strict")]
+    #[schema(schema_with = sent::<TypeRules>)]
+    pub rules: Given<TypeRules>,
 }
 
 /// All rules of a rotation; what is left out gets its default.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
 pub struct RotationBody {
     /// In the order in which they take turns, 1 to 50.
     #[schema(min_items = 1, max_items = 50)]
     pub types: Vec<TypeBody>,
-    /// Least time between the starts of two turns, whatever their types; 0 for none.
-    #[schema(default = 0, minimum = 0, maximum = 31_622_400_000_u64)]
-    #[serde(default, deserialize_with = "whole::optional")]
-    pub min_gap_ms: Option<u64>,
-    /// How long a turn lasts that is neither extended nor passed.
-    #[schema(default = 30_000, minimum = 100, maximum = 86_400_000)]
-    #[serde(default, deserialize_with = "whole::optional")]
-    pub lease_ms: Option<u64>,
-    /// `absent` when left out.
-    pub skip: Option<SkipRule>,
+    /// The others.
+    #[serde(flatten, deserialize_with = "fields::strict")]
+    #[schema(schema_with = sent::<Rules>)]
+    pub rules: Given<Rules>,
     /// Why, for the audit; at most 500 characters. When left out the audit says which the rules are now.
     #[serde(default, deserialize_with = "mended::optional")]
     pub reason: Option<String>,
@@ -66,24 +53,14 @@ impl TryFrom<RotationBody> for Rules {
     type Error = WebError;
 
     fn try_from(body: RotationBody) -> Result<Self, WebError> {
-        let ms = Duration::from_millis;
-        let types = body.types.into_iter().enumerate().map(|(nth, kind)| {
-            Ok(TypeRules {
-                name: TypeName::new(&kind.name)
-                    .map_err(|error| WebError::bad(format!("types[{nth}].name: {error}")))?,
-                gap: kind.gap_ms.map(ms).unwrap_or_default(),
-                quota: kind.quota.map(|rule| Window { count: rule.count, span: ms(rule.ms) }),
-            })
+        let wrong = |wrong: InvalidRules| WebError::bad(wrong.to_string());
+        let types = body.types.iter().enumerate().map(|(nth, kind)| {
+            let name = TypeName::new(&kind.name)
+                .map_err(|error| WebError::bad(format!("types[{nth}].name: {error}")))?;
+            kind.rules.onto(TypeRules::of(name)).map_err(|error| wrong(error.of_type(nth)))
         });
-        Ok(Self {
-            types: types.collect::<Result<_, WebError>>()?,
-            min_gap: body.min_gap_ms.map(ms).unwrap_or_default(),
-            lease: body.lease_ms.map_or(LEASE, ms),
-            skip: match body.skip {
-                Some(SkipRule::Never) => Skip::Never,
-                Some(SkipRule::Absent) | None => Skip::Absent,
-            },
-        })
+        let rules = Self { types: types.collect::<Result<_, _>>()?, ..Self::default() };
+        body.rules.onto(rules).map_err(wrong)
     }
 }
 

@@ -11,77 +11,26 @@ use crate::Web;
 use crate::acts;
 use crate::auth::Caller;
 use crate::error::WebError;
-use soloist_domain::dispatch::{Backoff, Rules, Window};
+use soloist_domain::dispatch::Rules;
+use soloist_domain::fields::{self, Field, Fields as _, Given};
 use soloist_domain::name::SourceName;
 use soloist_ops::quota::LONGEST_BLOCK;
 use soloist_store::StoreError;
 use soloist_store::dispatch::Sources as _;
-use soloist_view::json::{BackoffRule, Source, SourceList, WindowRule};
+use soloist_view::json::{Source, SourceList};
+use soloist_view::rules::sent;
 use soloist_view::{mended, whole};
 
 /// All rules of a source; what is left out gets its default.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
 pub struct RulesBody {
-    /// Least time between two starts; 0 for none.
-    #[schema(default = 0, minimum = 0, maximum = 31_622_400_000_u64)]
-    #[serde(default, deserialize_with = "whole::optional")]
-    pub gap_ms: Option<u64>,
-    /// None when null or left out.
-    pub window: Option<WindowRule>,
-    /// Most tasks in flight; no limit when null or left out.
-    #[schema(minimum = 1, maximum = 4_294_967_295_u32)]
-    #[serde(default, deserialize_with = "whole::optional")]
-    pub cap: Option<u32>,
-    /// How long a collector may keep a task unextended.
-    #[schema(default = 60_000, minimum = 100, maximum = 86_400_000)]
-    #[serde(default, deserialize_with = "whole::optional")]
-    pub lease_ms: Option<u64>,
-    /// Attempts after which a task is dead; 0 never.
-    #[schema(default = 5, minimum = 0, maximum = 4_294_967_295_u32)]
-    #[serde(default, deserialize_with = "whole::optional")]
-    pub max_attempts: Option<u32>,
-    /// 1 s, at most 5 minutes, when left out.
-    pub backoff: Option<BackoffRule>,
-    /// No collector is served.
-    #[schema(default = false)]
-    pub paused: Option<bool>,
+    /// They.
+    #[serde(flatten, deserialize_with = "fields::strict")]
+    #[schema(schema_with = sent::<Rules>)]
+    pub rules: Given<Rules>,
     /// Why, for the audit; at most 500 characters. When left out the audit says which the rules are now.
     #[serde(default, deserialize_with = "mended::optional")]
     pub reason: Option<String>,
-}
-
-impl RulesBody {
-    /// Whether it names no rule.
-    fn is_empty(&self) -> bool {
-        let Self { gap_ms, window, cap, lease_ms, max_attempts, backoff, paused, reason: _ } = self;
-        gap_ms.is_none()
-            && window.is_none()
-            && cap.is_none()
-            && lease_ms.is_none()
-            && max_attempts.is_none()
-            && backoff.is_none()
-            && paused.is_none()
-    }
-}
-
-impl From<RulesBody> for Rules {
-    fn from(body: RulesBody) -> Self {
-        let default = Rules::default();
-        let ms = Duration::from_millis;
-        Self {
-            gap: body.gap_ms.map_or(default.gap, ms),
-            window: body.window.map(|rule| Window { count: rule.count, span: ms(rule.ms) }),
-            cap: body.cap,
-            lease: body.lease_ms.map_or(default.lease, ms),
-            max_attempts: body.max_attempts.unwrap_or(default.max_attempts),
-            backoff: body.backoff.map_or(default.backoff, |rule| Backoff {
-                first: ms(rule.first_ms),
-                max: ms(rule.max_ms),
-            }),
-            paused: body.paused.unwrap_or(default.paused),
-        }
-    }
 }
 
 /// The name in an address; what cannot be a name is not found.
@@ -125,14 +74,17 @@ pub async fn put(
     body: Bytes,
 ) -> Answer<Source> {
     let source = SourceName::new(&source)?;
-    let mut body: RulesBody = read(&body)?;
-    let reason = body.reason.take();
-    if body.is_empty() && exists(&web, &source).await? {
+    let RulesBody { rules, reason } = read(&body)?;
+    if rules.is_empty() && exists(&web, &source).await? {
+        let mut names: Vec<&str> = Rules::FIELDS.iter().map(Field::member).collect();
+        names.dedup();
+        let names = names.join(", ");
         return Err(WebError::bad(format!(
-            "the body names no rule, and {source} exists: a PUT replaces all its rules, so send at least one of gap_ms, window, cap, lease_ms, max_attempts, backoff, paused (lease_ms 60000 and paused false are what is left out)"
+            "the body names no rule, and {source} exists: a PUT replaces all its rules, so send at least one of {names} (lease_ms 60000 and paused false are what is left out)"
         )));
     }
-    let (rules, reason) = (Rules::from(body), reason.as_deref());
+    let rules = rules.onto(Rules::default()).map_err(|wrong| WebError::bad(wrong.to_string()))?;
+    let reason = reason.as_deref();
     answer(Source::from(acts::source::put(&web, &caller, &source, &rules, reason).await?))
 }
 

@@ -12,26 +12,13 @@ use actix_web::{HttpResponse, ResponseError as _};
 use askama::Template;
 
 use super::Frame;
+use soloist_domain::fields::{self, Fields, Given, Unit};
 use soloist_view::words::{Arg, Language, say};
 
-/// Every field: its word, and the messages with its label and its meaning.
+/// Every field that is no rule: its word, and the messages with its label and its meaning.
 const FIELDS: &[(&str, &str, &str)] = &[
-    ("gap", "field-gap", "means-gap"),
-    ("window-count", "field-window-count", "means-window-count"),
-    ("window-span", "field-window-span", "means-window-span"),
-    ("cap", "field-cap", "means-cap"),
-    ("lease", "field-lease", "means-lease"),
-    ("attempts", "field-attempts", "means-attempts"),
-    ("backoff-first", "field-backoff-first", "means-backoff-first"),
-    ("backoff-max", "field-backoff-max", "means-backoff-max"),
     ("reason", "field-reason", "means-reason"),
-    ("min-gap", "field-min-gap", "means-min-gap"),
-    ("turn-lease", "field-turn-lease", "means-turn-lease"),
-    ("skip", "field-skip", "means-skip"),
     ("type", "field-type", "means-type"),
-    ("type-gap", "field-type-gap", "means-type-gap"),
-    ("quota-count", "field-quota-count", "means-quota-count"),
-    ("quota-span", "field-quota-span", "means-quota-span"),
     ("name", "field-name", "means-name"),
     ("key", "field-key", "means-key"),
     ("payload", "field-payload", "means-payload"),
@@ -105,6 +92,35 @@ impl Typed {
         self.read(name, |text| text.parse().ok())
     }
 
+    /// Puts rules into their fields; `nth` is the row of a type.
+    pub(super) fn put_rules<R: Fields>(&mut self, rules: &R, nth: Option<usize>) {
+        for (field, value) in Given::of(rules).each() {
+            if let (Some(form), Some(value)) = (field.form, value.filter(|n| field.is_rule(*n))) {
+                self.set(&in_row(form.name(), nth), field.text(value));
+            }
+        }
+    }
+
+    /// The rules that were typed; what is left empty gets its default, and what is in no field stays as it is in `present`.
+    pub(super) fn rules<R: Fields>(
+        &self,
+        present: &R,
+        nth: Option<usize>,
+    ) -> Result<Given<R>, Wrong> {
+        let present = Given::of(present).each().into_iter();
+        let typed = present.map(|(field, present)| match field.form {
+            Some(form) => self.read(&in_row(form.name(), nth), |text| field.read(text)),
+            None => Ok(present),
+        });
+        typed.collect()
+    }
+
+    /// Whether anything was typed in a field of rules `R` in this row.
+    pub(super) fn any_rule<R: Fields>(&self, nth: usize) -> bool {
+        let mut forms = R::FIELDS.iter().filter_map(|field| field.form);
+        forms.any(|form| self.some(&in_row(form.name(), Some(nth))).is_some())
+    }
+
     pub(super) fn read<T>(
         &self,
         name: &str,
@@ -115,9 +131,15 @@ impl Typed {
     }
 }
 
-/// A length of time as forms have it: exactly, and read again as the same.
-pub(super) fn length(length: Duration) -> String {
-    humantime::format_duration(length).to_string()
+/// The name of a field in a row.
+fn in_row(name: &str, nth: Option<usize>) -> String {
+    nth.map_or_else(|| name.to_owned(), |nth| format!("{name}-{nth}"))
+}
+
+/// The field of the form in which the rule of this name stands.
+pub(super) fn field_of<R: Fields>(json: &str, nth: Option<usize>) -> Option<Wrong> {
+    let field = R::FIELDS.iter().find(|field| field.json == json)?;
+    Some(Wrong(in_row(field.form?.name(), nth)))
 }
 
 /// A field as the page shows it.
@@ -149,6 +171,17 @@ impl Field {
     ) -> Self {
         let known = FIELDS.iter().find(|(known, ..)| *known == word);
         let (_, label, means) = known.expect("every field has its messages");
+        Self::with(name, (label, means), typed, wrong, lang)
+    }
+
+    /// With the messages of its label and its meaning.
+    fn with(
+        name: &str,
+        (label, means): (&str, &str),
+        typed: &Typed,
+        wrong: Option<&Wrong>,
+        lang: Language,
+    ) -> Self {
         Self {
             name: name.to_owned(),
             label: say(lang, label, &[]),
@@ -169,6 +202,30 @@ impl Field {
         lang: Language,
     ) -> Vec<Self> {
         names.iter().map(|name| Self::new((name, name), typed, wrong, lang)).collect()
+    }
+
+    /// Those of rules `R`, by their groups; `nth` is the row of a type.
+    pub(super) fn of_rules<R: Fields>(
+        nth: Option<usize>,
+        typed: &Typed,
+        wrong: Option<&Wrong>,
+        lang: Language,
+    ) -> Vec<(&'static str, Vec<Self>)> {
+        let one = |field: &fields::Field<R>| {
+            let form = field.form?;
+            let name = in_row(form.name(), nth);
+            let one = Self::with(&name, (form.label, form.means), typed, wrong, lang);
+            let Unit::Word(words) = field.unit else { return Some(one) };
+            Some(
+                one.of(words.iter().map(|word| (word.word, say(lang, word.choice, &[]))).collect()),
+            )
+        };
+        let group = |field: &fields::Field<R>| field.form.map(|form| form.group);
+        let groups = R::FIELDS.chunk_by(|a, b| group(a) == group(b));
+        let each = groups.filter_map(|fields| {
+            Some((group(fields.first()?)?, fields.iter().filter_map(one).collect()))
+        });
+        each.collect()
     }
 
     /// One of these values.
@@ -258,7 +315,10 @@ mod tests {
     fn a_length_is_read_as_it_was_written_and_nothing_is_none() {
         for ms in [1, 250, 1_000, 90_000, 86_400_000] {
             let given = Duration::from_millis(ms);
-            let typed = Typed::from(vec![("gap".to_owned(), length(given))]);
+            let typed = Typed::from(vec![(
+                "gap".to_owned(),
+                humantime::format_duration(given).to_string(),
+            )]);
             assert_eq!(typed.length("gap"), Ok(Some(given)), "{ms}");
         }
         let typed = Typed::from(vec![("gap".to_owned(), " ".to_owned())]);

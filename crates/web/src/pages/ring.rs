@@ -8,17 +8,15 @@ use actix_web::{HttpResponse, web};
 use askama::Template;
 use serde::Deserialize;
 
-use super::form::{Field, Group, Refused, RulesPage, Typed, Wrong, answer, length};
+use super::form::{Field, Group, Refused, RulesPage, Typed, Wrong, answer, field_of};
 use super::{Frame, html, seen_other, whole};
 use crate::Web;
 use crate::acts::rotation;
-use crate::api::rotations::LEASE;
 use crate::auth::Caller;
 use crate::error::WebError;
 use crate::parts::rotation::RotationRow;
-use soloist_domain::dispatch::Window;
 use soloist_domain::name::{RotationName, TypeName};
-use soloist_domain::rotation::{Rules, Skip, TypeRules};
+use soloist_domain::rotation::{Rules, TypeRules};
 use soloist_store::rotation::{RotationView, TURNS_KEPT};
 use soloist_view::words::{Arg, Language, say};
 
@@ -93,70 +91,44 @@ pub(super) fn typed(rules: &Rules) -> Typed {
     let mut typed = Typed::default();
     for (nth, kind) in rules.types.iter().enumerate() {
         typed.set(&format!("type-{nth}"), &kind.name);
-        if !kind.gap.is_zero() {
-            typed.set(&format!("type-gap-{nth}"), length(kind.gap));
-        }
-        if let Some(quota) = kind.quota {
-            typed.set(&format!("quota-count-{nth}"), quota.count);
-            typed.set(&format!("quota-span-{nth}"), length(quota.span));
-        }
+        typed.put_rules(kind, Some(nth));
     }
-    if !rules.min_gap.is_zero() {
-        typed.set("min-gap", length(rules.min_gap));
-    }
-    typed.set("turn-lease", length(rules.lease));
-    typed.set("skip", if rules.skip == Skip::Never { "never" } else { "absent" });
+    typed.put_rules(rules, None);
     typed
 }
 
 /// The rules that were typed. Rows without a name are left out.
 pub(super) fn rules(typed: &Typed) -> Result<Rules, Wrong> {
-    let mut types = Vec::new();
+    let mut rules = Rules::default();
     let mut rows = Vec::new();
     for nth in 0..MOST {
-        let of = |what: &str| format!("{what}-{nth}");
-        let Some(name) = typed.read(&of("type"), |text| TypeName::new(text).ok())? else {
+        let of_type = format!("type-{nth}");
+        let Some(name) = typed.read(&of_type, |text| TypeName::new(text).ok())? else {
             // Something that belongs to a type without a name was typed by mistake.
-            let rest = ["type-gap", "quota-count", "quota-span"];
-            match rest.iter().any(|what| typed.some(&of(what)).is_some()) {
-                true => return Err(Wrong(of("type"))),
+            match typed.any_rule::<TypeRules>(nth) {
+                true => return Err(Wrong(of_type)),
                 false => continue,
             }
         };
-        let (count, span) = (typed.number(&of("quota-count"))?, typed.length(&of("quota-span"))?);
-        let quota = match (count, span) {
-            (None, None) => None,
-            (Some(count), Some(span)) => Some(Window { count, span }),
-            (None, Some(_)) => return Err(Wrong(of("quota-count"))),
-            (Some(_), None) => return Err(Wrong(of("quota-span"))),
-        };
-        let gap = typed.length(&of("type-gap"))?.unwrap_or_default();
-        types.push(TypeRules { name, gap, quota });
+        let kind = TypeRules::of(name);
+        let kind = typed.rules(&kind, Some(nth))?.onto(kind);
+        rules.types.push(kind.map_err(|wrong| field(&wrong.of_type(0).field, &[nth]))?);
         rows.push(nth);
     }
-    let rules = Rules {
-        types,
-        min_gap: typed.length("min-gap")?.unwrap_or_default(),
-        lease: typed.length("turn-lease")?.unwrap_or(LEASE),
-        skip: if typed.get("skip") == "never" { Skip::Never } else { Skip::Absent },
-    };
-    rules.check().map_err(|wrong| Wrong(field(&wrong.field, &rows)))?;
-    Ok(rules)
+    let rules = typed.rules(&rules, None)?.onto(rules);
+    let rules = rules.and_then(|rules| rules.check().map(|()| rules));
+    rules.map_err(|wrong| field(&wrong.field, &rows))
 }
 
 /// The field of the form, by that of JSON; `rows` are those of the types.
-fn field(json: &str, rows: &[usize]) -> String {
+fn field(json: &str, rows: &[usize]) -> Wrong {
     let row = json.strip_prefix("types[").and_then(|rest| rest.split_once("]."));
-    let row = row.and_then(|(nth, of)| Some((rows.get(nth.parse::<usize>().ok()?)?, of)));
-    match (json, row) {
-        ("min_gap_ms", _) => "min-gap".to_owned(),
-        ("lease_ms", _) => "turn-lease".to_owned(),
-        (_, Some((nth, "gap_ms"))) => format!("type-gap-{nth}"),
-        (_, Some((nth, "quota.count"))) => format!("quota-count-{nth}"),
-        (_, Some((nth, "quota.ms"))) => format!("quota-span-{nth}"),
-        (_, Some((nth, _))) => format!("type-{nth}"),
-        _ => "type-0".to_owned(),
-    }
+    let row = row.and_then(|(nth, of)| Some((*rows.get(nth.parse::<usize>().ok()?)?, of)));
+    let field = match row {
+        None => field_of::<Rules>(json, None),
+        Some((nth, of)) => field_of::<TypeRules>(of, Some(nth)),
+    };
+    field.unwrap_or_else(|| Wrong(format!("type-{}", row.map_or(0, |(nth, _)| nth))))
 }
 
 /// The page of the form; `name` is `None` for a new one.
@@ -170,21 +142,19 @@ pub(super) fn form(
     let wrong = refused.and_then(Refused::field);
     let one = |name: &str| Field::new((name, name), typed, wrong, lang);
     let group = |title: &str, fields: Vec<Field>| Group { title: say(lang, title, &[]), fields };
-    let skip = [("absent", say(lang, "skip-absent", &[])), ("never", say(lang, "skip-never", &[]))];
     let mut groups = Vec::new();
     if name.is_none() {
         groups.push(group("rules-name", vec![one("name")]));
     }
-    let skip = one("skip").of(skip.into());
-    groups.push(group("rules-turns", vec![one("min-gap"), one("turn-lease"), skip]));
-    groups.extend((0..rows(typed)).map(|nth| {
+    let own = Field::of_rules::<Rules>(None, typed, wrong, lang).into_iter();
+    groups.extend(own.map(|(title, fields)| group(title, fields)));
+    for nth in 0..rows(typed) {
         let n = ("n", Arg::from(i64::try_from(nth + 1).unwrap_or(0)));
-        let named = |word: &str| Field::new((&format!("{word}-{nth}"), word), typed, wrong, lang);
-        Group {
-            title: say(lang, "rules-type", &[n]),
-            fields: ["type", "type-gap", "quota-count", "quota-span"].map(named).into(),
-        }
-    }));
+        let mut fields = vec![Field::new((&format!("type-{nth}"), "type"), typed, wrong, lang)];
+        let rules = Field::of_rules::<TypeRules>(Some(nth), typed, wrong, lang).into_iter();
+        fields.extend(rules.flat_map(|(_, fields)| fields));
+        groups.push(Group { title: say(lang, "rules-type", &[n]), fields });
+    }
     groups.push(group("rules-why", vec![one("reason")]));
     RulesPage {
         about: say(lang, "rotation-rules-about", &[]),
@@ -201,8 +171,7 @@ pub(super) fn form(
 /// Rows of the form: up to the last in which something stands, and some to spare.
 fn rows(typed: &Typed) -> usize {
     let filled = |nth: &usize| {
-        let all = ["type", "type-gap", "quota-count", "quota-span"];
-        all.iter().any(|what| typed.some(&format!("{what}-{nth}")).is_some())
+        typed.some(&format!("type-{nth}")).is_some() || typed.any_rule::<TypeRules>(*nth)
     };
     ((0..MOST).rev().find(filled).map_or(0, |last| last + 1) + SPARE).min(MOST)
 }
@@ -311,6 +280,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use soloist_domain::dispatch::Window;
+    use soloist_domain::rotation::Skip;
 
     fn three() -> Rules {
         let kind = |name: &str, gap: u64, quota| TypeRules {

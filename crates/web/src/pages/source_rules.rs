@@ -2,76 +2,29 @@
 
 use actix_web::{HttpResponse, web};
 
-use super::form::{Field, Group, Refused, RulesPage, Typed, Wrong, answer, length};
+use super::form::{Field, Group, Refused, RulesPage, Typed, Wrong, answer, field_of};
 use super::{Frame, seen_other, whole};
 use crate::Web;
 use crate::acts::source::{self, seen};
 use crate::auth::Caller;
 use crate::error::WebError;
-use soloist_domain::dispatch::{Backoff, Rules, Window};
+use soloist_domain::dispatch::Rules;
 use soloist_domain::name::SourceName;
 use soloist_view::words::{Arg, Language, say};
-
-/// Fields of the pace, of tries, and who is asked why.
-const PACE: &[&str] = &["gap", "window-count", "window-span", "cap"];
-const TRIES: &[&str] = &["lease", "attempts", "backoff-first", "backoff-max"];
 
 /// Rules as they stand in the form.
 pub(super) fn typed(rules: &Rules) -> Typed {
     let mut typed = Typed::default();
-    if !rules.gap.is_zero() {
-        typed.set("gap", length(rules.gap));
-    }
-    if let Some(window) = rules.window {
-        typed.set("window-count", window.count);
-        typed.set("window-span", length(window.span));
-    }
-    if let Some(cap) = rules.cap {
-        typed.set("cap", cap);
-    }
-    typed.set("lease", length(rules.lease));
-    typed.set("attempts", rules.max_attempts);
-    typed.set("backoff-first", length(rules.backoff.first));
-    typed.set("backoff-max", length(rules.backoff.max));
+    typed.put_rules(rules, None);
     typed
 }
 
-/// The rules that were typed; what is left empty gets its default. Pausing is another form.
-pub(super) fn rules(typed: &Typed, paused: bool) -> Result<Rules, Wrong> {
-    let default = Rules::default();
-    let window = match (typed.number("window-count")?, typed.length("window-span")?) {
-        (None, None) => None,
-        (Some(count), Some(span)) => Some(Window { count, span }),
-        (None, Some(_)) => return Err(Wrong("window-count".to_owned())),
-        (Some(_), None) => return Err(Wrong("window-span".to_owned())),
-    };
-    let rules = Rules {
-        gap: typed.length("gap")?.unwrap_or_default(),
-        window,
-        cap: typed.number("cap")?,
-        lease: typed.length("lease")?.unwrap_or(default.lease),
-        max_attempts: typed.number("attempts")?.unwrap_or(default.max_attempts),
-        backoff: Backoff {
-            first: typed.length("backoff-first")?.unwrap_or(default.backoff.first),
-            max: typed.length("backoff-max")?.unwrap_or(default.backoff.max),
-        },
-        paused,
-    };
-    rules.check().map_err(|wrong| Wrong(field(wrong.field).to_owned()))?;
-    Ok(rules)
-}
-
-/// The field of the form, by that of JSON.
-fn field(json: &str) -> &'static str {
-    match json {
-        "gap_ms" => "gap",
-        "window.count" => "window-count",
-        "window.ms" => "window-span",
-        "cap" => "cap",
-        "backoff.first_ms" => "backoff-first",
-        "backoff.max_ms" => "backoff-max",
-        _ => "lease",
-    }
+/// The rules that were typed. Pausing is another form: that stays as it is in `present`.
+pub(super) fn rules(typed: &Typed, present: &Rules) -> Result<Rules, Wrong> {
+    let rules = typed.rules(present, None)?.onto(Rules::default());
+    rules.and_then(|rules| rules.check().map(|()| rules)).map_err(|wrong| {
+        field_of::<Rules>(&wrong.field, None).unwrap_or_else(|| Wrong(wrong.field))
+    })
 }
 
 /// The page of the form; `source` is `None` for a new one.
@@ -83,18 +36,14 @@ pub(super) fn form(
 ) -> RulesPage {
     let lang = frame.lang;
     let wrong = refused.and_then(Refused::field);
-    let group = |title: &str, names: &[&str]| Group {
-        title: say(lang, title, &[]),
-        fields: Field::all(names, typed, wrong, lang),
-    };
-    let mut groups = vec![
-        group("rules-pace", PACE),
-        group("rules-tries", TRIES),
-        group("rules-why", &["reason"]),
-    ];
+    let one = |title, name| (title, Field::all(&[name], typed, wrong, lang));
+    let mut groups = Field::of_rules::<Rules>(None, typed, wrong, lang);
+    groups.push(one("rules-why", "reason"));
     if source.is_none() {
-        groups.insert(0, group("rules-name", &["name"]));
+        groups.insert(0, one("rules-name", "name"));
     }
+    let group = |(title, fields)| Group { title: say(lang, title, &[]), fields };
+    let groups = groups.into_iter().map(group).collect();
     RulesPage {
         about: say(lang, "source-rules-about", &[]),
         error: None,
@@ -160,7 +109,7 @@ pub async fn add(
 
 async fn add_typed(web: &Web, caller: &Caller, typed: &Typed) -> Result<SourceName, Refused> {
     let name = SourceName::new(typed.get("name")).map_err(|_| Wrong("name".to_owned()))?;
-    let rules = rules(typed, false)?;
+    let rules = rules(typed, &Rules::default())?;
     match seen(web, caller, name.as_str()).await {
         Err(WebError::NotFound { .. }) => {}
         Err(error) => return Err(error.into()),
@@ -201,7 +150,7 @@ pub async fn change(
     let view = seen(&web, &caller, &name).await?;
     let typed = Typed::from(form.into_inner());
     let done = async {
-        let rules = rules(&typed, view.rules.paused)?;
+        let rules = rules(&typed, &view.rules)?;
         source::put(&web, &caller, &view.name, &rules, typed.some("reason")).await?;
         Ok::<_, Refused>(())
     };
@@ -216,6 +165,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use soloist_domain::dispatch::Window;
 
     #[test]
     fn rules_come_out_of_the_form_as_they_went_in() {
@@ -227,8 +177,9 @@ mod tests {
             paused: true,
             ..Rules::default()
         };
-        assert_eq!(rules(&typed(&rules_in), true), Ok(rules_in));
-        assert_eq!(rules(&typed(&Rules::default()), false), Ok(Rules::default()));
+        assert_eq!(rules(&typed(&rules_in), &rules_in), Ok(rules_in));
+        let default = Rules::default();
+        assert_eq!(rules(&typed(&default), &default), Ok(default));
     }
 
     #[test]
@@ -244,7 +195,7 @@ mod tests {
             let mut typed = typed(&Rules::default());
             typed.set(name, text);
             let named = if name == "window-count" { "window-span" } else { name };
-            assert_eq!(rules(&typed, false), Err(Wrong(named.to_owned())), "{name}");
+            assert_eq!(rules(&typed, &Rules::default()), Err(Wrong(named.to_owned())), "{name}");
         }
     }
 }

@@ -8,16 +8,17 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::api::rotations::RotationBody;
-use crate::api::sources::RulesBody;
 use soloist_domain::dispatch::Rules as SourceRules;
+use soloist_domain::fields::{self, Given};
 use soloist_domain::rotation::Rules as RotationRules;
 use soloist_ops::Act;
 use soloist_ops::accounts::FIRST_ADMIN;
 use soloist_ops::jobs::ELSEWHERE;
 use soloist_store::accounts::Role;
 use soloist_store::journal::AuditEntry;
+use soloist_view::rotation;
+use soloist_view::rules::clauses;
 use soloist_view::words::{Arg, Language, Piece, exactly, phrase, say, visible};
-use soloist_view::{rotation, source};
 
 /// An entry of the audit, told.
 #[derive(Debug, Default)]
@@ -154,14 +155,8 @@ fn changes(
 }
 
 fn of_source(rules: Value, lang: Language) -> Option<Vec<String>> {
-    let rules: SourceRules = serde_json::from_value::<RulesBody>(rules).ok()?.into();
-    let mut clauses = source::rules(&rules, lang);
-    let (first, most) = (exactly(lang, rules.backoff.first), exactly(lang, rules.backoff.max));
-    clauses.push(say(lang, "told-rule-backoff", &[("first", first.into()), ("most", most.into())]));
-    if rules.paused {
-        clauses.push(say(lang, "told-rule-paused", &[]));
-    }
-    Some(clauses)
+    let rules: Given<SourceRules> = fields::strict(rules).ok()?;
+    Some(clauses(&rules.onto(SourceRules::default()).ok()?, lang, |_| true))
 }
 
 fn of_rotation(rules: Value, lang: Language) -> Option<Vec<String>> {

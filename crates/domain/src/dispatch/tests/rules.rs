@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::super::rules::LONGEST;
 use super::super::*;
 use crate::time::Stamp;
 
