@@ -183,7 +183,7 @@ pub(crate) fn end(nodes: &mut Vec<Node>) {
 
 /// Waits until all `living` have reported, and what `dead` did last is too old for anybody to care.
 pub(crate) async fn know_each_other(api: &Api, living: &[&str], dead: Option<&str>) {
-    // A node that is not mentioned for so long is neither expected nor excused any more (`runner::expected`): its last
+    // A node that is not mentioned for so long is neither expected nor excused any more (`runner::candidates`): its last
     // report, and the end of its run, which came up to a report later.
     let forgotten = ALIVE_FOR + 2 * BEAT_EVERY;
     let age = |nodes: &serde_json::Value, name: &str| {
