@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 
 pub use super::event::ChildEvent;
 use super::guard_process::{Guard, Process};
-use super::guard_socket::Line;
+use super::guard_socket::GuardSocket;
 pub use super::guard_socket::in_force;
 use super::leftovers::Noted;
 use super::nursery::Warm;
