@@ -307,7 +307,13 @@ impl Game {
             ..Rules::default()
         };
         let table = Arc::new(self.table(node));
-        Schedule { ticks: table.clone(), rules, text: "each".to_owned(), params: table }
+        Schedule {
+            ticks: table.clone(),
+            rules,
+            text: "each".to_owned(),
+            params: table,
+            lacks: Default::default(),
+        }
     }
 
     fn acts(self, world: &World) -> Vec<Act> {

@@ -1,7 +1,7 @@
 //! Looking: status, why, runs. Nothing here changes anything.
 
 use super::office::Office;
-use super::output::{json, local_of, print, print_json, table, visible};
+use super::output::{instant_in, json, print, print_json, table, visible};
 use super::watch::Watch;
 use super::{Failure, RunsArgs, StatusArgs};
 use soloist_store::journal::RUNS_KEPT;
@@ -63,15 +63,16 @@ async fn picture(office: &Office, args: &StatusArgs) -> Result<String, Failure> 
 
 fn row(row: &StatusRow) -> Vec<String> {
     let or_dash = |text: String| if text.is_empty() { "-".to_owned() } else { text };
+    let told = |at: &str| instant_in(row.zone.as_deref(), at);
     let next = match &row.next_at {
-        Some(at) => format!("{} at {}", row.next, local_of(at)),
+        Some(at) => format!("{} at {}", row.next, told(at)),
         None => row.next.clone(),
     };
     vec![
         row.job.clone(),
         row.state.as_str().to_owned(),
         or_dash(row.node.clone().unwrap_or_default()),
-        or_dash(row.since.as_deref().map(local_of).unwrap_or_default()),
+        or_dash(row.since.as_deref().map(told).unwrap_or_default()),
         or_dash(row.wanted_by.join(", ")),
         or_dash(next),
     ]
@@ -91,11 +92,13 @@ pub(super) async fn runs(office: &Office, args: &RunsArgs) -> Result<(), Failure
     if runs.is_empty() {
         return print(&format!("{} has not run yet.", args.job));
     }
-    let rows: Vec<_> = runs.iter().map(run_row).collect();
+    let schedule = office.job(&args.job).await.ok().and_then(|job| job.schedule);
+    let zone = schedule.map(|schedule| schedule.zone.unwrap_or_else(|| "UTC".to_owned()));
+    let rows: Vec<_> = runs.iter().map(|run| run_row(run, zone.as_deref())).collect();
     print(&table(&["RUN", "NODE", "STARTED", "ENDED", "END", "EXIT", "KILLED"], &rows))
 }
 
-fn run_row(run: &RunView) -> Vec<String> {
+fn run_row(run: &RunView, zone: Option<&str>) -> Vec<String> {
     let exit = match (run.exit.code, run.exit.signal) {
         (Some(code), _) => code.to_string(),
         (None, Some(signal)) => format!("signal {signal}"),
@@ -104,8 +107,8 @@ fn run_row(run: &RunView) -> Vec<String> {
     vec![
         run.id.clone(),
         run.node.clone(),
-        local_of(&run.started),
-        run.ended.as_deref().map_or_else(|| "-".to_owned(), local_of),
+        instant_in(zone, &run.started),
+        run.ended.as_deref().map_or_else(|| "-".to_owned(), |ended| instant_in(zone, ended)),
         match (run.end, run.folded) {
             (None, _) => "running".to_owned(),
             (Some(end), Some(folded @ 2..)) => format!("{}, {folded} alike", end.as_str()),

@@ -92,9 +92,9 @@ impl Param {
             },
             ParamKind::Choice(of) if of.iter().any(|one| one == given) => Ok(given.to_owned()),
             ParamKind::Choice(of) => {
-                let of = of.join(" or ");
-                let text = format!("{name}: {given:?} is none of its values: write {of}");
-                no(text, "refused-param-choice", &[("of", &of)])
+                let text =
+                    format!("{name}: {given:?} is none of its values: write {}", of.join(" or "));
+                no(text, "refused-param-choice", &[("of", &of.join(", "))])
             }
             ParamKind::Int { min, max } => {
                 let Ok(number) = given.parse::<i64>() else {
@@ -162,12 +162,11 @@ pub fn values(
 ) -> Result<BTreeMap<String, String>, Detail> {
     if let Some(unknown) = given.keys().find(|name| params.iter().all(|one| one.name != **name)) {
         let known: Vec<&str> = params.iter().map(|param| param.name.as_str()).collect();
-        return Err(match known.is_empty() {
-            true => format!("{unknown}: the job has no parameters").into(),
-            false => {
-                format!("{unknown}: no such parameter: the job has {}", known.join(", ")).into()
-            }
-        });
+        let text = match known.is_empty() {
+            true => format!("{unknown}: the job has no parameters"),
+            false => format!("{unknown}: no such parameter: the job has {}", known.join(", ")),
+        };
+        return Err(Detail::new(text).told("refused-param-unknown", &[("name", unknown)]));
     }
     params
         .iter()

@@ -60,7 +60,13 @@ impl Scheduled {
         let plan = Arc::new(Schedule::of_text(job, text)?);
         let filler = params::Filler { params: Vec::new(), zone: jiff::tz::TimeZone::UTC };
         let (ticks, rules) = (plan.clone(), Rules::default());
-        let law = tick::Schedule { ticks, rules, text: plan.text(), params: Arc::new(filler) };
+        let law = tick::Schedule {
+            ticks,
+            rules,
+            text: plan.text(),
+            params: Arc::new(filler),
+            lacks: Default::default(),
+        };
         Some(Self { plan, law, params: Vec::new() })
     }
 }
@@ -113,8 +119,13 @@ pub(super) fn read(section: &Section<'_>, beside: &Beside<'_>) -> Option<Option<
     let zone = plan.zone().and_then(|zone| jiff::tz::TimeZone::get(zone).ok());
     let filler =
         params::Filler { params: params.clone(), zone: zone.unwrap_or(jiff::tz::TimeZone::UTC) };
-    let law =
-        tick::Schedule { ticks: plan.clone(), rules, text: plan.text(), params: Arc::new(filler) };
+    let law = tick::Schedule {
+        ticks: plan.clone(),
+        rules,
+        text: plan.text(),
+        params: Arc::new(filler),
+        lacks: Default::default(),
+    };
     let now = StoreTime(jiff::Timestamp::now().as_millisecond());
     if let Some(field) = section.get(main).filter(|_| law.ticks.after(now).is_none()) {
         field.warn("is over: no tick comes any more, and nothing runs by itself; write a later one, or remove the job");

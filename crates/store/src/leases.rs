@@ -10,6 +10,7 @@ use soloist_domain::job::LeaseRecord;
 use soloist_domain::lease::Token;
 use soloist_domain::name::{JobName, Owner};
 use soloist_domain::spent::Outcome;
+use soloist_domain::time::StoreTime;
 
 /// One job's lease and version, cheaply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub struct Observed {
     pub version: u64,
     /// Time left of its lease; `None` when it is free.
     pub lease_left: Option<Duration>,
+    /// The store's clock just now, as the answer shows it, and how far it may be off; `None`: not known.
+    pub clock: Option<(StoreTime, Duration)>,
 }
 
 /// A lease that is held, whatever its name stands for.

@@ -635,3 +635,65 @@ fn a_run_by_hand_that_waits_names_who_asked_for_it() {
     assert!(said.starts_with("Attempt 2 of the run by hand ended: exit code 1."), "{said}");
     assert!(said.ends_with("asked for by li."), "{said}");
 }
+
+/// A job with a tick each minute in Shanghai.
+fn each_minute() -> (JobConfig, JobRecord) {
+    let mut job = config("settle", "Settlement", "结算");
+    job.schedule = Some(scheduled(&job.name));
+    let record = wanted(&job, &["li"]);
+    (job, record)
+}
+
+#[test]
+fn the_time_of_a_tick_is_said_in_the_zone_of_its_schedule_with_the_offset() {
+    let (job, mut record) = each_minute();
+    record.clock = Some(Box::new(Clock::begin("", &record, NOW)));
+    let nodes = [node("node-a", 300, &["settle"], false)];
+    let view = look(record.clone(), &job, &nodes, Language::En, Duration::ZERO);
+    assert_eq!(view.state, State::Scheduled);
+    assert!(view.why.contains(" +08:00, in "), "{}", view.why);
+    record.clock = Some(Box::new(Clock::begin("", &record, before(600))));
+    for nodes in [&nodes[..], &[]] {
+        let late = look(record.clone(), &job, nodes, Language::En, Duration::ZERO);
+        assert_eq!(late.state, State::Late);
+        assert!(late.why.contains(" +08:00, 9 min ago"), "{}", late.why);
+    }
+    let seen = Seen {
+        record: Arc::new(record),
+        at: NOW,
+        confirmed: CONFIRMED,
+        doubted_until: Boot(0),
+        progressed: None,
+        ended_here: None,
+    };
+    let zone = |job: &JobConfig| status::StatusRow::of(&seen, job, &nodes, None, CONFIRMED).zone;
+    assert_eq!(zone(&job).as_deref(), Some("Asia/Shanghai"));
+    assert_eq!(zone(&config("settle", "Settlement", "结算")), None);
+}
+
+#[test]
+fn a_store_clock_that_was_set_back_is_said_with_what_ends_it() {
+    let (job, mut record) = each_minute();
+    record.clock = Some(Box::new(Clock::begin("", &record, after(3_600_000))));
+    let nodes = [node("node-a", 300, &["settle"], false)];
+    for (lang, words) in [
+        (Language::En, "clock was set back: the ticks of the next 1 h 0 min are decided already"),
+        (Language::Zh, "存储的时钟被拨回"),
+    ] {
+        let view = look(record.clone(), &job, &nodes, lang, Duration::ZERO);
+        assert_eq!(view.state, State::Waiting);
+        assert!(view.why.contains(words), "{}", view.why);
+        assert!(view.why.contains("DELETE /api/v1/jobs/settle/taken"), "{}", view.why);
+        assert!(view.shown.needs, "it does not end by itself soon");
+    }
+    let seen = Seen {
+        record: Arc::new(record),
+        at: NOW,
+        confirmed: CONFIRMED,
+        doubted_until: Boot(0),
+        progressed: None,
+        ended_here: None,
+    };
+    let row = status::StatusRow::of(&seen, &job, &nodes, None, CONFIRMED);
+    assert_eq!(row.next, "the store's clock was set back");
+}

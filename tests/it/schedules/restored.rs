@@ -1,9 +1,9 @@
 //! A store that was put back as it was while nodes live: they know what ran since, and no tick runs again.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::Stage;
 use super::faults::check_told;
+use super::{Stage, ask};
 use crate::support::machine::{holds, judged};
 use crate::support::redis::RedisServer;
 use crate::support::wait::{PATIENCE, until, until_async, within};
@@ -11,6 +11,7 @@ use crate::support::wait::{PATIENCE, until, until_async, within};
 judged! {
     a_store_that_was_put_back_as_it_was_runs_no_tick_again
     a_file_that_was_put_back_as_it_was_runs_no_tick_again
+    a_redis_that_was_emptied_during_a_run_runs_its_tick_no_second_time
 }
 
 /// Keeps all that Redis has of the job under other names, and puts it back in one step. The store forgets what it said of itself, too.
@@ -48,6 +49,38 @@ async fn a_file_that_was_put_back_as_it_was_runs_no_tick_again() {
         let (keep, restore) =
             (|stage: &Stage| sqlite3(stage, "backup"), |stage: &Stage| sqlite3(stage, "restore"));
         put_back("sqlite:soloist.db", redis, at_work, keep, restore).await;
+    }
+}
+
+async fn a_redis_that_was_emptied_during_a_run_runs_its_tick_no_second_time() {
+    for by_hand in [true, false] {
+        let rest = "while [ ! -e go ]; do sleep 0.05; done";
+        let stage = Stage::start("every = \"10s\"\nmissed = \"all\"", rest);
+        if by_hand {
+            ask(&stage.li, json!({})).await.expect("taken in");
+        } else {
+            stage.li.switch("settle", true).await;
+        }
+        let act = stage.until_acts(1).remove(0);
+        let name = act.split(' ').next().expect("a name").to_owned();
+        stage.redis.run::<()>(&["FLUSHALL"]);
+        let told = |wanted: &dyn Fn(&Value) -> bool| {
+            until("its tick is told", || {
+                let output = stage.ground.run(&["ticks", "settle", "--json"]);
+                let list: Value = serde_json::from_slice(&output.stdout).ok()?;
+                list["ticks"].as_array()?.iter().find(|one| wanted(one)).cloned()
+            })
+        };
+        told(&|one| one["tick"] == *name);
+        std::fs::write(stage.ground.path("go"), "").expect("a file");
+        let over = told(&|one| one["tick"] == *name && one["outcome"] != "running");
+        // The switches are gone with the rest: a run is stopped that nobody wants any more, and says so, or that the store forgot it.
+        let done = by_hand && over["outcome"] == "done";
+        let told = ["failed", "lost"].iter().any(|word| over["outcome"] == *word);
+        assert!(done || told && over["why"].is_string(), "{over}");
+        assert_eq!(over["attempt"], 1, "{over}");
+        stage.check_once();
+        assert_eq!(stage.acts().len(), 1, "{:?}", stage.acts());
     }
 }
 

@@ -69,6 +69,7 @@ fn grants_in_a_year(plan: &std::sync::Arc<Schedule>, from: StoreTime, to: StoreT
         rules: Rules::default(),
         text: plan.text(),
         params: std::sync::Arc::new(Nothing),
+        lacks: Default::default(),
     };
     let mut job = Job::untouched(JobName::new("settle").expect("a name"));
     let now = |at| Now { at, boot: Boot(0) };

@@ -152,7 +152,7 @@ impl Books<'_> {
     fn decide(&mut self, pending: Pending, outcome: Outcome, why: Why) {
         let Pending { tick, older, why: known, .. } = pending;
         // What was in the way at its start says more than that nobody came.
-        let missed = why == Why::NoNode;
+        let missed = matches!(why, Why::NoNode | Why::Unfit { .. });
         let why = known.filter(|_| missed).unwrap_or(why);
         for older in older {
             let held = older.why.clone().filter(|why| missed && matches!(why, Why::Held { .. }));
@@ -347,14 +347,18 @@ impl Books<'_> {
 
     /// What time alone decides up to `at`.
     fn expire(&mut self, schedule: &Schedule, at: StoreTime) {
-        if let Some(Open { phase: Phase::Again { since, lost, why, .. }, rules, .. }) =
+        if let Some(Open { phase: Phase::Again { since, lost, why, .. }, rules, losses, .. }) =
             &self.clock.open
         {
             let end = (*since + std::time::Duration::from_millis(rules.window_ms), why.clone());
             let given_up = self.clock.given_up();
             let (end, why) = given_up.filter(|(at, _)| *at < end.0).unwrap_or(end);
             if end <= at {
-                let outcome = if *lost { Outcome::Lost } else { Outcome::Failed };
+                let outcome = match *lost && *losses > 0 {
+                    true => Outcome::Lost,
+                    // It crashed, or was given back before anything was started.
+                    false => Outcome::Failed,
+                };
                 self.end_open(end, outcome, why);
             }
         }
@@ -394,7 +398,11 @@ impl Books<'_> {
         let mut stays = Vec::new();
         for one in past {
             if rules.missed == Missed::Skip || schedule.window_end(&one.tick) <= at {
-                self.decide(one, Outcome::Missed, Why::NoNode);
+                let why = match schedule.lacks.is_empty() {
+                    true => Why::NoNode,
+                    false => Why::Unfit { lacks: schedule.lacks.clone() },
+                };
+                self.decide(one, Outcome::Missed, why);
             } else {
                 stays.push(one);
             }

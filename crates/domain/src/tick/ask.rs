@@ -4,6 +4,7 @@ use super::account::{Books, adopt};
 use super::record::{Asked, Clock, Entry, MOST_ASKED, Open, Outcome, Phase};
 use super::rules::Schedule;
 use super::{Tick, TickName, Ticks};
+use crate::detail::Detail;
 use crate::job::{Hold, JobRecord};
 use crate::name::UserName;
 use crate::time::StoreTime;
@@ -38,6 +39,24 @@ pub enum Refused {
     /// Too many wait.
     #[error("{MOST_ASKED} runs wait already: take one back, or wait")]
     TooMany,
+}
+
+impl Refused {
+    /// The same, with the message for people.
+    #[must_use]
+    pub fn detail(&self) -> Detail {
+        let detail = Detail::new(self.to_string());
+        match self {
+            Self::Held { by, reason } => {
+                detail.told("refused-run-held", &[("user", by), ("reason", reason)])
+            }
+            Self::Open(tick) => detail.told("refused-run-open", &[("tick", tick)]),
+            Self::Waits(tick) => detail.told("refused-run-waits", &[("tick", tick)]),
+            Self::Undecided(tick) => detail.told("refused-run-undecided", &[("tick", tick)]),
+            Self::Done(tick) => detail.told("refused-run-done", &[("tick", tick)]),
+            Self::TooMany => detail.told("refused-runs-many", &[("most", &MOST_ASKED)]),
+        }
+    }
 }
 
 /// Takes in a run that `asked` wants; the record is settled. Answers the name of its tick. `entry`: what is known of a tick by name
@@ -136,9 +155,15 @@ impl Clock {
     /// Whether ticks are settled that lie more than a minute ahead of the store's clock: they stand in the way of all before them.
     #[must_use]
     pub fn is_ahead(&self, now: StoreTime) -> bool {
-        let ahead = std::time::Duration::from_secs(60);
-        let taken = self.taken.as_ref().is_some_and(|taken| taken.starts > now + ahead);
-        taken || self.accounted > now + ahead
+        self.ahead_until(now).is_some()
+    }
+
+    /// If so, up to which instant.
+    #[must_use]
+    pub fn ahead_until(&self, now: StoreTime) -> Option<StoreTime> {
+        let taken = self.taken.as_ref().map(|taken| taken.starts);
+        let until = self.accounted.max(taken.unwrap_or_default());
+        (until > now + std::time::Duration::from_secs(60)).then_some(until)
     }
 }
 

@@ -22,7 +22,7 @@ pub use self::grant::{Granted, Upcoming, granted, next_tick, settle, upcoming};
 pub(crate) use self::grant::{ended, grant, started, unused};
 pub use self::record::{
     Asked, By, Clock, ENTRIES_KEPT, Entry, MOST_ASKED, Open, Outcome, Params, Pending, Phase,
-    RECENT, Standing, Taken, Why,
+    RECENT, Standing, Taken, Why, each,
 };
 pub use self::rules::{GRACE, Missed, OnLoss, Overlap, Rules, Schedule};
 pub(crate) use self::sight::learn;

@@ -360,6 +360,7 @@ pub enum Why {
     Off { by: Option<UserName> },
     Held { by: UserName, reason: String },
     NoNode,
+    Unfit { lacks: BTreeMap<NodeName, String> },
     Open { tick: TickName },
     Replaced { by: TickName },
     CoveredBy { tick: TickName },
@@ -383,6 +384,7 @@ impl std::fmt::Display for Why {
             Self::Off { by: None } => write!(f, "nobody wanted it"),
             Self::Held { by, reason } => write!(f, "held by {by}: {reason}"),
             Self::NoNode => write!(f, "nobody took it in time"),
+            Self::Unfit { lacks } => write!(f, "it could not be started: {}", each(lacks)),
             Self::Open { tick } => write!(f, "{tick} was still open"),
             Self::Replaced { by } => write!(f, "{by} replaced it"),
             Self::CoveredBy { tick } => write!(f, "{tick} was run for it"),
@@ -401,6 +403,13 @@ impl std::fmt::Display for Why {
             Self::Forgot => write!(f, "the store forgot whether it ran"),
         }
     }
+}
+
+/// What each machine lacks: `node-a: no python9; node-b: ...`.
+#[must_use]
+pub fn each(lacks: &BTreeMap<NodeName, String>) -> String {
+    let each = lacks.iter().map(|(node, what)| format!("{node}: {what}"));
+    each.collect::<Vec<_>>().join("; ")
 }
 
 /// What became of a tick, or of several in a row that are alike.

@@ -95,7 +95,8 @@ impl Leases for dyn Engine + '_ {
             .map(|(job, (version, left))| {
                 // More than the whole of it: the clock was set back.
                 let ttl = || self.known().ttl(job).unwrap_or(Duration::MAX);
-                Observed { version, lease_left: left.map(|left| left.min(ttl())) }
+                let clock = self.estimate(job, self.boot());
+                Observed { version, lease_left: left.map(|left| left.min(ttl())), clock }
             })
             .collect())
     }

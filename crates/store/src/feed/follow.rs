@@ -22,7 +22,7 @@ use soloist_domain::event::{EventKind, JobEvent};
 use soloist_domain::job::{JobRecord, State, Viewpoint, state};
 use soloist_domain::name::{JobName, NodeName};
 use soloist_domain::tick;
-use soloist_domain::time::{Boot, StoreTime};
+use soloist_domain::time::{Began, Boot, StoreTime};
 use soloist_process::clock;
 
 /// How often leases that are in use are observed (at most; shorter leases are observed more often).
@@ -364,7 +364,11 @@ impl Follower {
                     continue;
                 };
                 let leased = seen.record.lease.is_some();
-                if observed.version != seen.record.version
+                let clock_was_set = observed.clock.is_some_and(|(at, slack)| {
+                    at.apart(seen.store_now(clock::boot())) > Began::CLOCKS_AGREE + slack
+                });
+                if clock_was_set
+                    || observed.version != seen.record.version
                     || observed.lease_left.is_some() != leased
                 {
                     changed.push(name.clone());
