@@ -1,7 +1,6 @@
 //! What is held is listed by every node and by the command line: jobs, whoever defines them, and what `soloist run` holds,
 //! wherever that was started.
 
-use std::path::Path;
 use std::process::{Child, Stdio};
 
 use nix::sys::signal::{Signal, kill};
@@ -122,42 +121,4 @@ async fn a_job_is_listed_as_a_job_on_every_node_whoever_defines_it() {
     deploy.stop();
     at_b.switch("labels", false).await;
     until_held(&at_a, &all[2..]).await;
-}
-
-/// A node runs on for a month: libfaketime sets its clocks, also the one that cannot be set.
-#[test]
-fn names_that_nobody_has_used_for_a_month_are_forgotten_by_a_node_that_runs() {
-    let ground = Ground::new("sqlite:soloist.db", OUTBOUND);
-    ground.add_user("li", "operator");
-    ground.must(&["run", "--name", "order-7", "--", "true"]);
-    ground.must(&["hold", "outbound", "--user", "li", "--reason", "stocktaking"]);
-    let clock = ground.path("clock");
-    std::fs::write(&clock, "+0").expect("a file");
-    let library = crate::support::service::faketime();
-    let _node = ground.start_with(
-        "node-a",
-        &[
-            ("LD_PRELOAD", &library),
-            ("FAKETIME_TIMESTAMP_FILE", &clock),
-            ("FAKETIME_NO_CACHE", Path::new("1")),
-        ],
-    );
-    let kept = || {
-        let names = std::process::Command::new("sqlite3")
-            .args(["-cmd", ".timeout 10000"])
-            .arg(ground.path("soloist.db"))
-            .arg("SELECT job FROM records WHERE job IN ('order-7', 'outbound')")
-            .output();
-        String::from_utf8(names.expect("sqlite3 starts").stdout).expect("UTF-8")
-    };
-    assert_eq!(kept(), "order-7\noutbound\n");
-    std::fs::write(&clock, "+29d").expect("a file");
-    let mut days = 29;
-    until("it is forgotten", || {
-        // A round a day; one in which the clock is found to have jumped removes nothing.
-        days += 1;
-        std::fs::write(&clock, format!("+{days}d")).expect("a file");
-        (kept() == "outbound\n").then_some(())
-    });
-    assert!(days >= 30, "after {days} days");
 }
