@@ -27,7 +27,7 @@ pub use self::reload::Read;
 use self::reload::Reload;
 use self::start::{Begun, begin, go_on_when_it_is_there, greet_at_last, stay_ready, unusable};
 use soloist_alerts::Alerting;
-use soloist_config::{Config, Current, JobConfig};
+use soloist_config::{Config, Current};
 use soloist_desk::dispatch;
 use soloist_desk::rotation;
 use soloist_desk::waiting::WaitingRoom;
@@ -43,13 +43,13 @@ use soloist_runner::child;
 use soloist_runner::fitness;
 use soloist_runner::keeper::Keeper;
 use soloist_runner::leftovers::{self, Swept};
+use soloist_runner::node_context::NodeContext;
 use soloist_runner::nursery::Nursery;
 use soloist_runner::supervisor::{Mode, supervise};
-use soloist_runner::surroundings::Surroundings;
 use soloist_store::Options;
-use soloist_store::feed::{Feed, Followed};
+use soloist_store::feed::Feed;
 use soloist_store::nodes::{Nodes, Watched};
-use soloist_web::{Desks, Web};
+use soloist_web::{Desks, Web, followed};
 
 /// What a script gets of the node's own environment; everything else stays out, secrets above all.
 const PASSED_ON: [&str; 8] =
@@ -123,7 +123,7 @@ pub async fn serve(asked: Config, read: Read) -> anyhow::Result<()> {
     let offered = (offered, lacking.clone());
     let said = (level, offered.clone());
     let begun = begin(&config, &store, &options, (&feed, following.clone()), &said).await?;
-    let around = Surroundings {
+    let around = NodeContext {
         store: store.clone(),
         store_url: config.address(),
         prefix: config.prefix.clone(),
@@ -404,19 +404,6 @@ async fn wait_for_the_end(
             }
         }
     }
-}
-
-/// What the feed follows of this configuration.
-fn followed(config: &Config) -> Vec<Followed> {
-    let followed = |job: &JobConfig| Followed {
-        job: job.name.clone(),
-        timing: job.timing,
-        min_uptime: job.backoff.min_uptime,
-        takes_turns: job.rotation.is_some(),
-        external: job.is_external(),
-        schedule: job.schedule.as_ref().map(|scheduled| scheduled.law.clone()),
-    };
-    config.jobs.iter().map(followed).collect()
 }
 
 /// A store URL that may be shown.

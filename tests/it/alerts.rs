@@ -351,11 +351,11 @@ async fn a_run_that_stands_still_is_told_by_message_and_page_until_it_gets_on() 
     let begin = receiver.until("it is told that it is stuck", "alert.begin").await;
     let said = begin.body["text"]["en"].as_str().expect("text");
     assert!(said.contains("no output and no progress") && said.contains("hold it"), "{said}");
-    assert!(why().await.as_str().is_some_and(|why| why.contains("stands still")), "and shown");
+    assert!(why().await.as_str().is_some_and(|why| why.contains("is stuck")), "and shown");
     std::fs::write(ground.path("go"), "").expect("written");
     receiver.until("it gets on", "alert.end").await;
     // A run that tells nothing more is stuck again, but not yet.
-    assert!(why().await.as_str().is_some_and(|why| !why.contains("stands still")));
+    assert!(why().await.as_str().is_some_and(|why| !why.contains("is stuck")));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -100,7 +100,7 @@ async fn running(ground: &Ground, node: &Node, token: &str) -> Api {
 fn says_where_it_was_stopped(seen: &Seen) {
     let why = seen.job["why"].as_str().expect("a sentence");
     assert!(why.contains("the script was stopped here at"), "{why}");
-    assert!(why.contains("The store has not been told"), "{why}");
+    assert!(why.contains("The store does not know yet"), "{why}");
 }
 
 async fn a_node_says_at_once_that_its_guard_stopped_a_script_and_every_other_within_the_lease_and_a_half_second()

@@ -146,7 +146,7 @@ async fn another_machine_runs_what_this_one_cannot_start_and_this_one_takes_it_o
         let why = one.must(&["why", "scan"]);
         why.contains("volume").then_some(why)
     });
-    assert!(why.contains("node-a: dir: ") && why.contains("by itself"), "{why}");
+    assert!(why.contains("node-a: dir: ") && why.contains("automatically"), "{why}");
     let row = one.must(&["status", "scan"]);
     assert!(row.contains("waiting"), "{row}");
     let mut second = other.start("node-b");

@@ -32,7 +32,6 @@ mod jumping;
 mod listing;
 mod renamed;
 mod replica;
-mod rotation;
 mod sentinel;
 mod unused;
 

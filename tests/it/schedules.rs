@@ -28,6 +28,7 @@ judged! {
     what_was_due_while_no_node_lived_is_made_up_for_as_the_file_says
     an_overlap_is_skipped_or_waits_or_replaces
     a_run_by_hand_gets_its_parameters_and_waits_for_nobody_to_want_the_job
+    a_tick_of_a_schedule_that_was_changed_may_be_run_by_its_name
 }
 
 /// Each line: `TICK ATTEMPT`, and what the script adds.
@@ -272,6 +273,38 @@ async fn a_run_by_hand_gets_its_parameters_and_waits_for_nobody_to_want_the_job(
     let (status, why) = ask(&stage.li, held).await.expect_err("held");
     assert!(status == StatusCode::CONFLICT && why.contains("held by li"), "{status} {why}");
     assert_eq!(stage.acts().len(), 2, "{:?}", stage.acts());
+}
+
+async fn a_tick_of_a_schedule_that_was_changed_may_be_run_by_its_name() {
+    let stage = Stage::start("every = \"1s\"", "[ -e go ]");
+    stage.li.switch("settle", true).await;
+    let failed = stage.until_told(&stage.li, "failed").await;
+    stage.li.switch("settle", false).await;
+    let file = stage.ground.path("soloist.toml");
+    let text = std::fs::read_to_string(&file).expect("the file");
+    let yearly = "schedule = \"30 2 1 1 *\"\nzone = \"UTC\"";
+    std::fs::write(&file, text.replace("every = \"1s\"", yearly)).expect("written");
+    for node in [&stage.a, &stage.b] {
+        node.signal(nix::sys::signal::Signal::SIGHUP);
+        let li = node.api(stage.li.token());
+        until_async("it goes by the new file", async || {
+            let job = li.get("/api/v1/jobs/settle").await;
+            (job["schedule"]["expressions"] == json!(["30 2 1 1 *"])).then_some(())
+        })
+        .await;
+    }
+    std::fs::write(stage.ground.path("go"), "").expect("a file");
+    assert_eq!(ask(&stage.li, json!({"tick": failed["tick"]})).await, Ok(name_of(&failed)));
+    let done = stage.until_told(&stage.li, "done").await;
+    assert_eq!((name_of(&done), &done["attempt"]), (name_of(&failed), &json!(2)), "{done}");
+    stage.check_once();
+    let never = json!({"tick": "settle@2020-01-01T00:00:00Z"});
+    let (status, why) = ask(&stage.li, never).await.expect_err("it has no entry");
+    assert!(status == StatusCode::NOT_FOUND && why.contains("is no tick of settle"), "{why}");
+}
+
+fn name_of(tick: &Value) -> String {
+    tick["tick"].as_str().expect("a name").to_owned()
 }
 
 /// What `soloist check` says of one job with these keys.

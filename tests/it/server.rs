@@ -6,6 +6,7 @@ mod errors;
 mod looks;
 mod run;
 mod tls;
+mod ways;
 mod work;
 
 use std::process::{Command, Output, Stdio};

@@ -105,6 +105,23 @@ async fn a_tick_that_no_node_may_run_is_told_with_its_cause_and_then_as_missed()
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_tick_that_no_machine_can_start_is_missed_with_what_each_lacks() {
+    let receiver = Receiver::start();
+    let keys = "command = [\"no-such-program\"]\nevery = \"1s\"\nmissed = \"skip\"";
+    let text = format!("{}{}", job(keys), rules(&receiver, &["missed_tick"]));
+    let (ground, _a, li) = alone(&text);
+    li.switch("settle", true).await;
+    let lacks = "it could not be started: node-a: command: \"no-such-program\" is not found";
+    let told = told(&receiver, "missed_tick", "alert.begin").await;
+    assert!(english(&told).contains(lacks), "{told}");
+    assert!(told["text"]["zh"].as_str().expect("text").contains("无法启动：node-a: "), "{told}");
+    let missed = ticks(&li, "missed").await;
+    assert!(missed[0]["why"].as_str().expect("why").starts_with(lacks), "{missed:?}");
+    let printed = ground.must(&["ticks", "settle", "--outcome", "missed"]);
+    assert!(printed.contains(lacks), "{printed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_hold_is_a_cause_and_off_is_none() {
     let receiver = Receiver::start();
     let keys = "command = [\"true\"]\nevery = \"3s\"\nstart_within = \"1s\"";

@@ -5,8 +5,7 @@
 //! are judged by is counted beside them in units of time and shares nothing with them: who was given which task how long
 //! ago, how often it was tried, and how long ago its source started one.
 
-use std::collections::{BTreeSet, HashSet, VecDeque};
-use std::hash::{BuildHasher as _, RandomState};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use soloist::domain::dispatch::{
@@ -19,6 +18,8 @@ use soloist::domain::time::Stamp;
 
 use soloist::domain::dispatch::in_memory::Store;
 
+use super::search::{self, is_found, keeps_every_promise};
+
 /// A promise lasts for one.
 const UNIT: Duration = PROMISE;
 const NOW: Stamp = Stamp(1_000_000_000);
@@ -30,8 +31,6 @@ const ATTEMPTS: u32 = 2;
 const TASKS: [usize; 3] = [0, 0, 1];
 const SOURCES: [&str; 2] = ["a", "b"];
 const COLLECTORS: [&str; 2] = ["c", "d"];
-/// From each of the first so many states, and from one in so many of the others, it is seen that everything is done.
-const LOOKED_AT: usize = 20;
 /// Units of time within which everything is done when one collector goes on.
 const SOON: usize = 30;
 
@@ -133,8 +132,12 @@ fn rules(nth: usize) -> Rules {
 #[derive(Clone, Copy)]
 struct Game(Plant);
 
-impl Game {
-    fn begin() -> World {
+impl search::Game for Game {
+    type World = World;
+    type Act = Act;
+    const LOOKED_AT: usize = 20;
+
+    fn begin(&self) -> World {
         let mut store = Store::default();
         for nth in 0..SOURCES.len() {
             store.define(&source(nth), &rules(nth), NOW);
@@ -163,7 +166,7 @@ impl Game {
         world
     }
 
-    fn acts(world: &World) -> Vec<Act> {
+    fn acts(&self, world: &World) -> Vec<Act> {
         let mut acts = vec![Act::Tick, Act::Pump];
         for who in 0..COLLECTORS.len() {
             acts.extend([false, true].map(|lost| Act::Ask { who, lost }));
@@ -182,7 +185,7 @@ impl Game {
         acts
     }
 
-    fn after(self, before: &World, act: Act) -> Result<World, &'static str> {
+    fn after(&self, before: &World, act: Act) -> Result<World, &'static str> {
         let mut world = before.clone();
         self.mislead(&mut world, act);
         match act {
@@ -231,6 +234,29 @@ impl Game {
         Ok(world)
     }
 
+    /// When one collector goes on and everybody else is silent, every task is done.
+    fn ends_well(&self, world: &World) -> Result<(), &'static str> {
+        let mut world = world.clone();
+        for _ in 0..SOON {
+            if world.done == [true; 3] {
+                return Ok(());
+            }
+            world = self.after(&world, Act::Pump)?;
+            world = self.after(&world, Act::Ask { who: 0, lost: false })?;
+            while !world.hands[0].is_empty() {
+                let report = Act::Report { who: 0, outcome: TaskOutcome::Done, asks: false };
+                world = self.after(&world, report)?;
+            }
+            if let Some(Act::Revive(nth)) = self.acts(&world).pop() {
+                world = self.after(&world, Act::Revive(nth))?;
+            }
+            world = self.after(&world, Act::Tick)?;
+        }
+        Err(STARVES)
+    }
+}
+
+impl Game {
     /// A collector knows of a lease that lasts.
     fn has_in_hand(self, world: &World, who: usize) -> bool {
         world.hands[who].iter().any(|(nth, token)| {
@@ -435,27 +461,6 @@ impl Game {
             }
         }
     }
-
-    /// When one collector goes on and everybody else is silent, every task is done.
-    fn gets_done(self, world: &World) -> Result<(), &'static str> {
-        let mut world = world.clone();
-        for _ in 0..SOON {
-            if world.done == [true; 3] {
-                return Ok(());
-            }
-            world = self.after(&world, Act::Pump)?;
-            world = self.after(&world, Act::Ask { who: 0, lost: false })?;
-            while !world.hands[0].is_empty() {
-                let report = Act::Report { who: 0, outcome: TaskOutcome::Done, asks: false };
-                world = self.after(&world, report)?;
-            }
-            if let Some(Act::Revive(nth)) = Self::acts(&world).pop() {
-                world = self.after(&world, Act::Revive(nth))?;
-            }
-            world = self.after(&world, Act::Tick)?;
-        }
-        Err(STARVES)
-    }
 }
 
 impl World {
@@ -560,53 +565,9 @@ impl World {
     }
 }
 
-/// Visits states, breadth-first, up to so many; how many there were, or what was broken by which acts.
-fn explore(plant: Plant, most: usize) -> Result<usize, (&'static str, Vec<Act>)> {
-    let game = Game(plant);
-    let hasher = RandomState::new();
-    let mut seen = HashSet::from([hasher.hash_one(Game::begin())]);
-    let mut parents: Vec<(usize, Act)> = vec![(0, Act::Tick)];
-    let mut frontier = VecDeque::from([(Game::begin(), 0)]);
-    while let Some((world, at)) = frontier.pop_front() {
-        let looks = at < LOOKED_AT || at % LOOKED_AT == 0;
-        let mut found = if looks { game.gets_done(&world).err() } else { None };
-        let mut last = None;
-        if found.is_none() {
-            for act in Game::acts(&world) {
-                match game.after(&world, act) {
-                    Ok(next) if parents.len() < most && seen.insert(hasher.hash_one(&next)) => {
-                        parents.push((at, act));
-                        frontier.push_back((next, parents.len() - 1));
-                    }
-                    Ok(_) => {}
-                    Err(promise) => (found, last) = (Some(promise), Some(act)),
-                }
-            }
-        }
-        if let Some(promise) = found {
-            let mut acts: Vec<Act> = last.into_iter().collect();
-            let mut at = at;
-            while at > 0 {
-                acts.push(parents[at].1);
-                at = parents[at].0;
-            }
-            acts.reverse();
-            return Err((promise, acts));
-        }
-    }
-    Ok(parents.len())
-}
-
 #[test]
 fn no_interleaving_breaks_a_promise_of_dispatch() {
-    let most = crate::states() / 12;
-    match explore(Plant::Nothing, most) {
-        Ok(states) => {
-            println!("dispatch: {states} states, of at most {most}");
-            assert!(states > 1_000, "only {states}");
-        }
-        Err((promise, acts)) => panic!("{promise}: {acts:#?}"),
-    }
+    keeps_every_promise("dispatch", &Game(Plant::Nothing), crate::states() / 12);
 }
 
 #[test]
@@ -621,9 +582,6 @@ fn every_fault_planted_in_dispatch_is_found() {
         (Plant::PromisesNeverLapse, &[SLEEPS]),
         (Plant::TriesAreForgotten, &[TRIES]),
     ] {
-        let (found, acts) = explore(plant, crate::STATES_FOR_A_FAULT / 8)
-            .expect_err(&format!("{plant:?} was not found"));
-        println!("{plant:?}: {found} after {acts:?}");
-        assert!(promises.contains(&found), "{plant:?}: {found}: {acts:#?}");
+        is_found(&format!("{plant:?}"), &Game(plant), crate::STATES_FOR_A_FAULT / 8, promises);
     }
 }

@@ -19,6 +19,7 @@ mod explore;
 mod lifeline;
 mod rotation;
 mod rules;
+mod search;
 mod store;
 mod ticks;
 mod world;

@@ -5,8 +5,6 @@
 //! out. What they are judged by is counted beside them in units of time and shares nothing with them: how long ago
 //! each type started, whose turn it was last, who came before whom, and who may count on a promise.
 
-use std::collections::{HashSet, VecDeque};
-use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
 use soloist::domain::dispatch::Window;
@@ -18,6 +16,8 @@ use soloist::domain::time::Stamp;
 
 use soloist::domain::rotation::in_memory::{Store, ask};
 
+use super::search::{self, is_found, keeps_every_promise};
+
 /// A promise lasts for one.
 const UNIT: Duration = PROMISE;
 const NOW: Stamp = Stamp(1_000_000_000);
@@ -27,8 +27,6 @@ const LEASE: u8 = 2;
 const MIN_GAP: u8 = 1;
 /// Nothing is remembered for longer.
 const LONG_AGO: u8 = 5;
-/// From each of the first so many states, and from one in so many of the others, it is seen that everybody is served.
-const LOOKED_AT: usize = 20;
 /// Units of time within which everybody who waits has a turn, when nobody dies any more.
 const PATIENCE: usize = 40;
 
@@ -163,8 +161,12 @@ struct Game {
     plant: Plant,
 }
 
-impl Game {
-    fn begin(self) -> World {
+impl search::Game for Game {
+    type World = World;
+    type Act = Act;
+    const LOOKED_AT: usize = 20;
+
+    fn begin(&self) -> World {
         let memory = Memory { server: "first".to_owned(), forgot: None };
         World {
             store: Store::new(&self.scope.rules(), memory),
@@ -185,16 +187,7 @@ impl Game {
         }
     }
 
-    fn lives(self, world: &World, nth: usize) -> bool {
-        !world.dead || self.scope.waiters()[nth].1 == 0
-    }
-
-    fn stands(self, world: &World, nth: usize) -> bool {
-        let waiter = waiter(self.scope, nth);
-        world.store.queue.iter().any(|one| one.waiter.0 == waiter && one.until > NOW)
-    }
-
-    fn acts(self, world: &World) -> Vec<Act> {
+    fn acts(&self, world: &World) -> Vec<Act> {
         let mut acts = vec![Act::Tick, Act::Pump(0)];
         acts.extend((0..self.scope.gaps().len()).map(Act::AskOnce));
         for nth in 0..self.scope.waiters().len() {
@@ -224,13 +217,7 @@ impl Game {
         acts
     }
 
-    /// Whether a type may start now, by what is counted beside the ring.
-    fn may_start(self, world: &World, kind: usize) -> bool {
-        let gaps = self.scope.gaps();
-        world.ages[..gaps.len()].iter().all(|age| *age >= MIN_GAP) && world.ages[kind] >= gaps[kind]
-    }
-
-    fn after(self, before: &World, act: Act) -> Result<World, &'static str> {
+    fn after(&self, before: &World, act: Act) -> Result<World, &'static str> {
         let mut world = before.clone();
         self.mislead(&mut world, act);
         match act {
@@ -316,6 +303,57 @@ impl Game {
             world.quiet[node] = false;
         }
         Ok(world)
+    }
+
+    /// When nobody dies any more, whoever waits has a turn, however many others keep coming, if only those ask who are woken.
+    fn ends_well(&self, world: &World) -> Result<(), &'static str> {
+        let waiters = 0..self.scope.waiters().len();
+        let alive = |nth: &usize| self.lives(world, *nth);
+        for one in waiters.clone().filter(|nth| alive(nth) && world.line.contains(nth)) {
+            let mut world = world.clone();
+            let mut units = 0;
+            while world.line.contains(&one) {
+                units += 1;
+                if units > PATIENCE {
+                    return Err(STARVES);
+                }
+                for act in [Act::Pump(0), Act::Pump(1)] {
+                    if matches!(act, Act::Pump(0)) || !world.dead {
+                        world = self.after(&world, act)?;
+                    }
+                }
+                if let Some(nth) = world.promised.filter(alive) {
+                    world = self.after(&world, Act::Ask(nth))?;
+                }
+                if world.holder == Holder::Alive {
+                    world = self.after(&world, Act::Pass { next: None, later: false })?;
+                }
+                for other in waiters.clone().filter(|other| *other != one && alive(other)) {
+                    if !world.line.contains(&other) {
+                        world = self.after(&world, Act::Ask(other))?;
+                    }
+                }
+                world = self.after(&world, Act::Tick)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Game {
+    fn lives(self, world: &World, nth: usize) -> bool {
+        !world.dead || self.scope.waiters()[nth].1 == 0
+    }
+
+    fn stands(self, world: &World, nth: usize) -> bool {
+        let waiter = waiter(self.scope, nth);
+        world.store.queue.iter().any(|one| one.waiter.0 == waiter && one.until > NOW)
+    }
+
+    /// Whether a type may start now, by what is counted beside the ring.
+    fn may_start(self, world: &World, kind: usize) -> bool {
+        let gaps = self.scope.gaps();
+        world.ages[..gaps.len()].iter().all(|age| *age >= MIN_GAP) && world.ages[kind] >= gaps[kind]
     }
 
     /// What a planted fault does to what the store shows.
@@ -468,40 +506,6 @@ impl Game {
         }
         rotation.due.iter_mut().for_each(back);
     }
-
-    /// When nobody dies any more, whoever waits has a turn, however many others keep coming, if only those ask who are woken.
-    fn serves_everybody(self, world: &World) -> Result<(), &'static str> {
-        let waiters = 0..self.scope.waiters().len();
-        let alive = |nth: &usize| self.lives(world, *nth);
-        for one in waiters.clone().filter(|nth| alive(nth) && world.line.contains(nth)) {
-            let mut world = world.clone();
-            let mut units = 0;
-            while world.line.contains(&one) {
-                units += 1;
-                if units > PATIENCE {
-                    return Err(STARVES);
-                }
-                for act in [Act::Pump(0), Act::Pump(1)] {
-                    if matches!(act, Act::Pump(0)) || !world.dead {
-                        world = self.after(&world, act)?;
-                    }
-                }
-                if let Some(nth) = world.promised.filter(alive) {
-                    world = self.after(&world, Act::Ask(nth))?;
-                }
-                if world.holder == Holder::Alive {
-                    world = self.after(&world, Act::Pass { next: None, later: false })?;
-                }
-                for other in waiters.clone().filter(|other| *other != one && alive(other)) {
-                    if !world.line.contains(&other) {
-                        world = self.after(&world, Act::Ask(other))?;
-                    }
-                }
-                world = self.after(&world, Act::Tick)?;
-            }
-        }
-        Ok(())
-    }
 }
 
 impl World {
@@ -571,54 +575,11 @@ fn pass(turn: Token) -> Pass {
     }
 }
 
-/// Visits states, breadth-first, up to so many; how many there were, or what was broken by which acts.
-fn explore(scope: Scope, plant: Plant, most: usize) -> Result<usize, (&'static str, Vec<Act>)> {
-    let game = Game { scope, plant };
-    let hasher = RandomState::new();
-    let mut seen = HashSet::from([hasher.hash_one(game.begin())]);
-    let mut parents: Vec<(usize, Act)> = vec![(0, Act::Tick)];
-    let mut frontier = VecDeque::from([(game.begin(), 0)]);
-    while let Some((world, at)) = frontier.pop_front() {
-        let looks = at < LOOKED_AT || at % LOOKED_AT == 0;
-        let mut found = if looks { game.serves_everybody(&world).err() } else { None };
-        let mut last = None;
-        if found.is_none() {
-            for act in game.acts(&world) {
-                match game.after(&world, act) {
-                    Ok(next) if parents.len() < most && seen.insert(hasher.hash_one(&next)) => {
-                        parents.push((at, act));
-                        frontier.push_back((next, parents.len() - 1));
-                    }
-                    Ok(_) => {}
-                    Err(promise) => (found, last) = (Some(promise), Some(act)),
-                }
-            }
-        }
-        if let Some(promise) = found {
-            let mut acts: Vec<Act> = last.into_iter().collect();
-            let mut at = at;
-            while at > 0 {
-                acts.push(parents[at].1);
-                at = parents[at].0;
-            }
-            acts.reverse();
-            return Err((promise, acts));
-        }
-    }
-    Ok(parents.len())
-}
-
 #[test]
 fn no_interleaving_breaks_a_promise_of_rotations() {
     for scope in [Scope::Order, Scope::Nodes] {
-        let most = crate::states() / 4;
-        match explore(scope, Plant::Nothing, most) {
-            Ok(states) => {
-                println!("rotation, {scope:?}: {states} states, of at most {most}");
-                assert!(states > 1_000, "only {states}");
-            }
-            Err((promise, acts)) => panic!("{scope:?}: {promise}: {acts:#?}"),
-        }
+        let game = Game { scope, plant: Plant::Nothing };
+        keeps_every_promise(&format!("rotation, {scope:?}"), &game, crate::states() / 4);
     }
 }
 
@@ -636,9 +597,7 @@ fn every_fault_planted_in_a_rotation_is_found() {
         (Scope::Nodes, Plant::NobodyIsHeardOf, &[STARVES, QUEUE]),
         (Scope::Nodes, Plant::NothingIsDoubted, &[OVERLAP]),
     ] {
-        let (found, acts) = explore(scope, plant, crate::STATES_FOR_A_FAULT)
-            .expect_err(&format!("{plant:?} was not found"));
-        println!("{plant:?}: {found} after {acts:?}");
-        assert!(promises.contains(&found), "{plant:?}: {found}: {acts:#?}");
+        let game = Game { scope, plant };
+        is_found(&format!("{plant:?}"), &game, crate::STATES_FOR_A_FAULT, promises);
     }
 }

@@ -5,8 +5,7 @@
 //! Everything that is decided is decided by the transitions of `domain::transition`, as in the stores. What they are judged by is counted
 //! beside them. A node asks whenever it likes: so it does with a clock that has jumped.
 
-use std::collections::{HashSet, VecDeque};
-use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -23,6 +22,8 @@ use soloist::domain::time::{Began, Boot, StoreTime};
 use soloist::domain::transition::history::Past;
 use soloist::domain::transition::{Job, Now, Write, lease, participation, run, tick as law};
 
+use super::search::{self, is_found, keeps_every_promise};
+
 const UNIT: Duration = Duration::from_secs(1);
 /// Units from one tick to the next, of which there are so many.
 const STEP: u8 = 3;
@@ -32,8 +33,8 @@ const LEASE: u8 = 3;
 /// It is looked at up to here, and then for so long whether all ends well.
 const END: u8 = 10;
 const PATIENCE: u8 = 16;
-/// From one state in so many it is seen that each tick has its entry in the end.
-const LOOKED_AT: usize = 97;
+/// Of these so many happen.
+const FAULTS: u8 = 2;
 
 const TWICE: &str = "a tick is granted twice under one attempt";
 const EARLY: &str = "a tick is granted before it starts";
@@ -257,8 +258,12 @@ struct Game {
     plant: Plant,
 }
 
-impl Game {
-    fn begin(self, faults: u8) -> World {
+impl search::Game for Game {
+    type World = World;
+    type Act = Act;
+    const LOOKED_AT: usize = 97;
+
+    fn begin(&self) -> World {
         let node = Node {
             up: true,
             doing: Doing::Idle,
@@ -277,7 +282,7 @@ impl Game {
             doubt: 0,
             nodes: [node.clone(), node],
             trees: Vec::new(),
-            faults,
+            faults: FAULTS,
             granted: Vec::new(),
             lost: Vec::new(),
             unwanted: Vec::new(),
@@ -290,27 +295,7 @@ impl Game {
         world
     }
 
-    fn table(self, node: usize) -> Table {
-        let later = self.scope == Scope::Zones && node == 1;
-        Table { later, bare: self.plant == Plant::OffsetsAreCompared }
-    }
-
-    fn schedule(self, node: usize) -> Schedule {
-        let rules = Rules {
-            missed: Missed::Once,
-            missed_window: Some(UNIT * 4),
-            overlap: if self.scope == Scope::Spent { Overlap::Queue } else { Overlap::Skip },
-            on_loss: if self.scope == Scope::Spent { OnLoss::Spent } else { OnLoss::Again },
-            retries: 1,
-            backoff: UNIT,
-            grace: UNIT,
-            ..Rules::default()
-        };
-        let table = Arc::new(self.table(node));
-        Schedule { ticks: table.clone(), rules, text: "each".to_owned(), params: table }
-    }
-
-    fn acts(self, world: &World) -> Vec<Act> {
+    fn acts(&self, world: &World) -> Vec<Act> {
         let mut acts = Vec::new();
         if world.now < END {
             acts.push(Act::Tick);
@@ -369,12 +354,73 @@ impl Game {
         acts
     }
 
-    fn after(self, before: &World, act: Act) -> Result<World, &'static str> {
+    fn after(&self, before: &World, act: Act) -> Result<World, &'static str> {
         let mut world = before.clone();
         self.perform(&mut world, act)?;
         self.conclude(&mut world);
         self.check(&world)?;
         Ok(world)
+    }
+
+    /// When nothing fails any more, every tick has its entry in the end.
+    fn ends_well(&self, world: &World) -> Result<(), &'static str> {
+        let mut world = World { faults: 0, away: false, ..world.clone() };
+        for n in 0..2 {
+            world.nodes[n].up = true;
+        }
+        let told = |world: &World, tick: &Tick| {
+            let own = world.store.list.iter().find(|one| one.is_of(&tick.name, tick.starts));
+            own.is_some_and(|entry| entry.outcome != Outcome::Running)
+        };
+        while world.now < END + PATIENCE {
+            if self.table(0).all().all(|tick| told(&world, &tick)) {
+                return Ok(());
+            }
+            for n in 0..2 {
+                for act in [
+                    Act::Look(n),
+                    Act::Report(n),
+                    Act::Ask { node: n, heard: true },
+                    Act::Start(n),
+                    Act::Ends { node: n, crashed: false },
+                    Act::Report(n),
+                ] {
+                    let idle = world.nodes[n].doing == Doing::Idle;
+                    if !idle && matches!(act, Act::Look(_) | Act::Ask { .. }) {
+                        continue;
+                    }
+                    world = self.after(&world, act)?;
+                }
+            }
+            while let Some(i) = world.trees.iter().position(|tree| tree.orphan) {
+                world = self.after(&world, Act::Guard(i))?;
+            }
+            world = self.after(&world, Act::Tick)?;
+        }
+        Err(ENDS)
+    }
+}
+
+impl Game {
+    fn table(self, node: usize) -> Table {
+        let later = self.scope == Scope::Zones && node == 1;
+        Table { later, bare: self.plant == Plant::OffsetsAreCompared }
+    }
+
+    fn schedule(self, node: usize) -> Schedule {
+        let rules = Rules {
+            missed: Missed::Once,
+            missed_window: Some(UNIT * 4),
+            overlap: if self.scope == Scope::Spent { Overlap::Queue } else { Overlap::Skip },
+            on_loss: if self.scope == Scope::Spent { OnLoss::Spent } else { OnLoss::Again },
+            retries: 1,
+            backoff: UNIT,
+            grace: UNIT,
+            ..Rules::default()
+        };
+        let table = Arc::new(self.table(node));
+        let (text, lacks) = ("each".to_owned(), Default::default());
+        Schedule { ticks: table.clone(), rules, text, params: table, lacks }
     }
 
     fn perform(self, world: &mut World, act: Act) -> Result<(), &'static str> {
@@ -724,44 +770,6 @@ impl Game {
         }
         Ok(())
     }
-
-    /// When nothing fails any more, every tick has its entry in the end.
-    fn ends_well(self, world: &World) -> Result<(), &'static str> {
-        let mut world = World { faults: 0, away: false, ..world.clone() };
-        for n in 0..2 {
-            world.nodes[n].up = true;
-        }
-        let told = |world: &World, tick: &Tick| {
-            let own = world.store.list.iter().find(|one| one.is_of(&tick.name, tick.starts));
-            own.is_some_and(|entry| entry.outcome != Outcome::Running)
-        };
-        while world.now < END + PATIENCE {
-            if self.table(0).all().all(|tick| told(&world, &tick)) {
-                return Ok(());
-            }
-            for n in 0..2 {
-                for act in [
-                    Act::Look(n),
-                    Act::Report(n),
-                    Act::Ask { node: n, heard: true },
-                    Act::Start(n),
-                    Act::Ends { node: n, crashed: false },
-                    Act::Report(n),
-                ] {
-                    let idle = world.nodes[n].doing == Doing::Idle;
-                    if !idle && matches!(act, Act::Look(_) | Act::Ask { .. }) {
-                        continue;
-                    }
-                    world = self.after(&world, act)?;
-                }
-            }
-            while let Some(i) = world.trees.iter().position(|tree| tree.orphan) {
-                world = self.after(&world, Act::Guard(i))?;
-            }
-            world = self.after(&world, Act::Tick)?;
-        }
-        Err(ENDS)
-    }
 }
 
 fn owner(node: usize, attempt: u8) -> Owner {
@@ -943,57 +951,11 @@ fn plain(clock: &mut Clock) {
     clock.answered.clear();
 }
 
-/// Visits states, breadth-first, up to so many; how many there were, or what was broken by which acts.
-fn explore(game: Game, faults: u8, most: usize) -> Result<usize, (&'static str, Vec<Act>)> {
-    // The same in every run, so that what is found can be found again.
-    let hasher = BuildHasherDefault::<DefaultHasher>::default();
-    let begin = game.begin(faults);
-    let mut seen = HashSet::from([hasher.hash_one(&begin)]);
-    let mut parents: Vec<(usize, Act)> = vec![(0, Act::Tick)];
-    let mut frontier = VecDeque::from([(begin, 0)]);
-    while let Some((world, from)) = frontier.pop_front() {
-        let mut found = match from % LOOKED_AT {
-            0 => game.ends_well(&world).err(),
-            _ => None,
-        };
-        let mut last = None;
-        if found.is_none() {
-            for act in game.acts(&world) {
-                match game.after(&world, act) {
-                    Ok(next) if parents.len() < most && seen.insert(hasher.hash_one(&next)) => {
-                        parents.push((from, act));
-                        frontier.push_back((next, parents.len() - 1));
-                    }
-                    Ok(_) => {}
-                    Err(promise) => (found, last) = (Some(promise), Some(act)),
-                }
-            }
-        }
-        if let Some(promise) = found {
-            let mut acts: Vec<Act> = last.into_iter().collect();
-            let mut at = from;
-            while at > 0 {
-                acts.push(parents[at].1);
-                at = parents[at].0;
-            }
-            acts.reverse();
-            return Err((promise, acts));
-        }
-    }
-    Ok(parents.len())
-}
-
 #[test]
 fn no_interleaving_breaks_a_promise_of_ticks() {
     for scope in [Scope::Again, Scope::Spent, Scope::Zones, Scope::Restored] {
-        let most = crate::states() / 3;
-        match explore(Game { scope, plant: Plant::Nothing }, 2, most) {
-            Ok(states) => {
-                println!("ticks, {scope:?}: {states} states, of at most {most}");
-                assert!(states > 1_000, "only {states}");
-            }
-            Err((promise, acts)) => panic!("{scope:?}: {promise}: {acts:#?}"),
-        }
+        let game = Game { scope, plant: Plant::Nothing };
+        keeps_every_promise(&format!("ticks, {scope:?}"), &game, crate::states() / 3);
     }
 }
 
@@ -1013,9 +975,7 @@ fn every_fault_planted_in_ticks_is_found() {
         (Scope::Restored, Plant::SightsAreNotTold, &[TWICE, TAKEN]),
         (Scope::Restored, Plant::GapsAreGranted, &[TWICE]),
     ] {
-        let (found, acts) = explore(Game { scope, plant }, 2, crate::STATES_FOR_A_FAULT)
-            .expect_err(&format!("{plant:?} was not found"));
-        println!("{plant:?}: {found} after {acts:?}");
-        assert!(promises.contains(&found), "{plant:?}: {found}: {acts:#?}");
+        let game = Game { scope, plant };
+        is_found(&format!("{plant:?}"), &game, crate::STATES_FOR_A_FAULT, promises);
     }
 }

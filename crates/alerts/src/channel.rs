@@ -1,6 +1,6 @@
-//! Sends one message by one channel, once, in the shape that its service documents, and says what the service answered.
+//! Sends one message by one channel, once, in the shape that the service documents, and returns the service's answer.
 //!
-//! Whether it is sent again is decided in `sender`. What went wrong is told without addresses: most carry a key.
+//! `sender` decides whether to send again. Errors are reported without addresses: most contain a key.
 //!
 //! - webhook: Standard Webhooks 1.0.0, symmetric signatures
 //! - wecom, dingtalk, feishu: messages of type `text` to a bot of a group; DingTalk signs in the query, Feishu in the body

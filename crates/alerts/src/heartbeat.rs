@@ -1,8 +1,8 @@
-//! Heartbeats outwards: an address of a job is called after each success, that of the cluster every minute. Who watches there notices
-//! when they stay away; Soloist cannot tell its own end.
+//! Outgoing heartbeats: calls the address of a job after each success, and that of the cluster every minute. A monitor outside notices
+//! when the calls stop; Soloist cannot report its own end.
 //!
-//! The node that has the sender's seat calls, so one node does, and only one that sees the store. A call is bounded, stands in nobody's
-//! way, and changes nothing when it fails: that is a warning in the log, without the address, which is a secret.
+//! Only the node with the sender's seat calls, and only while it sees the store. A call is bounded and blocks nothing. A failed call is
+//! a warning in the log, without the address, which is a secret.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,7 +1,14 @@
-//! Alerts: people are told when a job, a node or the store needs them, and when it is over.
+//! Alerts: messages to people when a job, a node or the store needs them, and when that ends.
 //!
-//! `sender` watches on every node and sends on one; `sight` is what it looks at, and the words for it; `channel` sends a
-//! message, `mail` by mail; `trial` tests a channel; `heartbeat` calls outwards when all is well. `domain::alert` decides which rules tell what; `ops::alerts` who may mute and test.
+//! | file | what it does |
+//! | --- | --- |
+//! | `sender` | watches on every node, sends on one |
+//! | `sight` | what a node observes, and the words for it |
+//! | `channel`, `mail` | sends one message; by mail |
+//! | `trial` | tests a channel |
+//! | `heartbeat` | calls outside addresses while all is well |
+//!
+//! `domain::alert` decides which rules send what; `ops::alerts` decides who may mute and test.
 
 pub mod channel;
 mod heartbeat;

@@ -1,8 +1,8 @@
 //! Watches on every node, decides and sends on one.
 //!
-//! The node that has the sender's seat in the store writes down what begins and what is over, then sends, by each channel one
-//! message at a time, and notes what was taken. When it dies, another has the seat within seconds and goes on from what is
-//! written: a message may come twice, and none is lost. That the store is out of reach each node tells for itself, from memory.
+//! The node with the sender's seat in the store records what begins and ends, then sends, one message at a time for each channel, and
+//! records what was accepted. When it dies, another node acquires the seat within seconds and continues from the records: a message may
+//! come twice, none is lost. Each node reports an unreachable store for itself, from memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -28,14 +28,14 @@ const TICK: Duration = Duration::from_millis(500);
 const SEAT: Duration = Duration::from_secs(5);
 /// How often it is renewed or asked for.
 const SEAT_EVERY: Duration = Duration::from_secs(2);
-/// How often tasks are looked at.
+/// How often tasks are examined.
 const TASKS_EVERY: Duration = Duration::from_secs(5);
 /// Pauses between two attempts: the first, and the longest.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(300));
 /// More incidents are not kept: the oldest that is over and that some channel does not take goes first.
 const KEPT: usize = 500;
 
-/// A message that is on its way, and what came of it.
+/// A message on its way, and its outcome.
 struct Delivery {
     letter: Letter,
     result: channel::Result<String>,
@@ -287,7 +287,7 @@ impl Alerting {
         Noted { incidents, past, channels: self.channels(config) }
     }
 
-    /// What is to be written of channels: how sending went, and that one takes nothing, which the others are told once.
+    /// What is recorded of channels: the outcome of sending, and that one accepts nothing, which the others report once.
     fn channels(&self, config: &Config) -> BTreeMap<String, Tried> {
         let now = self.now();
         let mut changed = self.tried.clone();

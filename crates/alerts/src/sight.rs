@@ -1,4 +1,4 @@
-//! What this node sees, for the rules of `domain::alert`, and how it is said to people.
+//! What this node observes, for the rules of `domain::alert`, and the sentences for people.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use soloist_view::incident::{lasting_why, sentence, text};
 use soloist_view::words::{Language, Piece, Zone};
 use soloist_view::{DriftView, JobView, viewpoint};
 
-/// So many tasks of a source are looked at.
+/// How many tasks of a source are examined.
 const TASKS: usize = 200;
 
 /// Everything that this node knows now.
@@ -100,7 +100,7 @@ impl Picture {
     }
 }
 
-/// What is told in one language, each instant with its zone.
+/// The text in one language, each instant with its zone.
 pub(super) fn worded(
     lang: Language,
     is_begin: bool,

@@ -4,13 +4,29 @@
 
 use std::io::{IsTerminal as _, Read as _};
 
-use super::office::{NewUser, Office};
+use serde_json::{Value, json};
+
+use super::office::Office;
 use super::output::{local_of, print, print_json, table};
 use super::{Failure, ListArgs, UserCommand};
 use soloist_domain::name::UserName;
 use soloist_ops::accounts;
+use soloist_remote::{Call, part};
 use soloist_store::accounts::Role;
-use soloist_view::people::UserView;
+use soloist_view::JobView;
+use soloist_view::people::{ChangedUser, UserView, Users};
+
+fn at(name: &UserName) -> String {
+    format!("/api/v1/users/{}", part(name.as_str()))
+}
+
+async fn user(office: &Office, name: &UserName) -> Result<UserView, Failure> {
+    office.get(at(name)).await
+}
+
+async fn change(office: &Office, name: &UserName, changes: &Value) -> Result<ChangedUser, Failure> {
+    office.ask(Call::patch(at(name)).with(changes)).await
+}
 
 /// `user ...`.
 pub(super) async fn act(office: &Office, command: UserCommand) -> Result<(), Failure> {
@@ -38,10 +54,14 @@ async fn add(
     display_name: Option<&str>,
 ) -> Result<(), Failure> {
     // Asked first, so that no person types a password in vain.
-    if office.has_user(&name).await? {
-        return Err(Failure::Refused(format!(
-            "there is an account {name} already: change it with soloist user role, or soloist user passwd"
-        )));
+    match user(office, &name).await {
+        Err(Failure::NotFound(_)) => {}
+        Err(error) => return Err(error),
+        Ok(_) => {
+            return Err(Failure::Refused(format!(
+                "there is an account {name} already: change it with soloist user role, or soloist user passwd"
+            )));
+        }
     }
     let display_name = match display_name {
         Some(text) => accounts::display_name(text)?,
@@ -56,15 +76,19 @@ async fn add(
             "collectors use tokens and no password: leave --invite out, then soloist token new --user {name}"
         )));
     }
-    let new = NewUser { name: name.clone(), role, display_name, password };
-    let invited = matches!(how, Given::Invited);
-    let added = || {
-        if invited {
+    let mut body = json!({"name": name, "role": role});
+    if let Some(password) = password {
+        body["password"] = password.into();
+    }
+    if let Some(shown) = display_name {
+        body["display_name"] = shown.into();
+    }
+    let added: ChangedUser = office.ask(Call::post("/api/v1/users").with(&body)).await?;
+    match added.link {
+        Some(link) => {
             eprintln!("soloist: account {name} added: {}", role.as_str());
+            say_link(&name, &link)
         }
-    };
-    match office.add_user(new, added).await? {
-        Some(link) => say_link(&name, &link),
         None => print(&format!("Account {name} added: {}.", role.as_str())),
     }
 }
@@ -85,7 +109,7 @@ fn say_link(name: &UserName, link: &str) -> Result<(), Failure> {
 }
 
 async fn list(office: &Office, args: &ListArgs) -> Result<(), Failure> {
-    let users = office.users().await?;
+    let users: Users = office.get("/api/v1/users").await?;
     if args.json {
         return print_json(&users);
     }
@@ -107,22 +131,26 @@ async fn list(office: &Office, args: &ListArgs) -> Result<(), Failure> {
 }
 
 async fn change_role(office: &Office, name: &UserName, role: Role) -> Result<(), Failure> {
-    match office.change_role(name, role).await? {
-        false => print(&format!("{name} is {} already.", role.as_str())),
-        true => print(&format!("{name} is now {}; signed out everywhere.", role.as_str())),
+    if user(office, name).await?.role == role {
+        return print(&format!("{name} is {} already.", role.as_str()));
     }
+    change(office, name, &json!({"role": role})).await?;
+    print(&format!("{name} is now {}; signed out everywhere.", role.as_str()))
 }
 
 async fn passwd(office: &Office, name: &UserName, how: Given) -> Result<(), Failure> {
     match how {
         Given::Password(from_stdin) => {
-            office.change_password(name, || password(name, from_stdin)).await?;
+            // Whether there is one is known before a password is asked for.
+            user(office, name).await?;
+            change(office, name, &json!({"password": password(name, from_stdin)?})).await?;
             print(&format!(
                 "The password of {name} is changed; signed out everywhere, and its API tokens are revoked."
             ))
         }
         Given::Invited => {
-            let link = office.reset_password(name).await?;
+            let link = change(office, name, &json!({"reset": true})).await?.link;
+            let link = link.ok_or_else(|| Failure::Failed("the answer has no link".to_owned()))?;
             eprintln!(
                 "soloist: {name} has no password now, is signed out everywhere, and its API tokens are revoked"
             );
@@ -133,7 +161,8 @@ async fn passwd(office: &Office, name: &UserName, how: Given) -> Result<(), Fail
 
 async fn link(office: &Office, name: &UserName, subject: Option<String>) -> Result<(), Failure> {
     let linked = subject.is_some();
-    let user = office.link_user(name, subject).await?;
+    let body = json!({"subject": subject.unwrap_or_default()});
+    let user = change(office, name, &body).await?.user;
     print(&match (linked, user.has_password) {
         (true, _) => format!(
             "{name} is linked: that person signs in by single sign-on. Signed out everywhere."
@@ -148,9 +177,14 @@ async fn link(office: &Office, name: &UserName, subject: Option<String>) -> Resu
 }
 
 async fn remove(office: &Office, name: &UserName) -> Result<(), Failure> {
-    let left = office.remove_user(name).await?;
-    let last = |last: &bool| if *last { " (was the last: this stops it)" } else { "" };
-    let left: Vec<String> = left.iter().map(|(job, was)| format!("{job}{}", last(was))).collect();
+    let jobs = office.jobs().await?.jobs;
+    office.tell(Call::delete(at(name))).await?;
+    let wanted = |job: &&JobView| job.participants.iter().any(|one| one.user == name.as_str());
+    let left = jobs.iter().filter(wanted).map(|job| {
+        let last = if job.participants.len() == 1 { " (was the last: this stops it)" } else { "" };
+        format!("{}{last}", job.name)
+    });
+    let left: Vec<String> = left.collect();
     let left = match left.as_slice() {
         [] => String::new(),
         jobs => format!(" It no longer wants {}.", jobs.join(", ")),

@@ -3,14 +3,19 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use serde_json::{Value, json};
 
 use super::office::Office;
 use super::output::{local_of, print, print_json, table};
 use super::{Failure, ListArgs, duration};
 use soloist_domain::time::StoreTime;
-use soloist_store::alerts::Mute;
-use soloist_view::alerts::{AlertsView, ChannelView};
+use soloist_remote::{Call, part};
+use soloist_view::alerts::{AlertsView, ChannelView, Tested};
+use soloist_view::millis;
 use soloist_view::words::iso;
+
+/// Longer than a channel has to answer.
+const TEST_MAX: Duration = Duration::from_secs(30);
 
 const NOTHING: &str = "\
 The configuration tells nobody of anything. Write into it, on every node:
@@ -86,11 +91,13 @@ pub(super) async fn act(office: &Office, command: AlertCommand) -> Result<(), Fa
         AlertCommand::List(args) => list(office, &args).await,
         AlertCommand::Mute(args) => mute(office, &args).await,
         AlertCommand::Unmute { name, user } => {
-            office.mute_alert(&name, Mute::Not, None, user.as_deref()).await?;
+            put_mute(office, &name, json!({"until": null}), user.as_deref()).await?;
             print(&format!("{name} speaks again."))
         }
         AlertCommand::Test { channel, user } => {
-            let tested = office.test_channel(&channel, user.as_deref()).await?;
+            let call = Call::post(format!("/api/v1/channels/{}/test", part(&channel)));
+            let acting = office.acting(user.as_deref()).await?;
+            let tested: Tested = acting.ask(call.within(TEST_MAX)).await?;
             match tested.ok {
                 true => print(&format!("{channel} took the test. It answered: {}", tested.said)),
                 false => Err(Failure::Failed(format!(
@@ -104,22 +111,34 @@ pub(super) async fn act(office: &Office, command: AlertCommand) -> Result<(), Fa
 
 async fn mute(office: &Office, args: &MuteArgs) -> Result<(), Failure> {
     let MuteArgs { name, lasting, until, reason, user } = args;
-    let mute = match (lasting, until) {
-        (Some(lasting), _) => Mute::For(*lasting),
-        (None, Some(until)) => Mute::Until(*until),
+    let body = match (lasting, until) {
+        (Some(lasting), _) => json!({"for_ms": millis(*lasting), "reason": reason}),
+        (None, Some(until)) => json!({"until": iso(*until), "reason": reason}),
         (None, None) => {
             return Err(Failure::Usage("say --for DUR or --until INSTANT".to_owned()));
         }
     };
-    let until = office.mute_alert(name, mute, reason.as_deref(), user.as_deref()).await?;
-    match until {
-        Some(until) => print(&format!("{name} is mute until {}.", local_of(&iso(until)))),
+    let all = put_mute(office, name, body, user.as_deref()).await?;
+    let now = all.alerts.into_iter().find(|one| one.name == *name);
+    match now.and_then(|one| one.muted_until) {
+        Some(until) => print(&format!("{name} is mute until {}.", local_of(&until))),
         None => print(&format!("{name} is mute no longer.")),
     }
 }
 
+/// Mutes an alert, or lets it speak again; all alerts after it.
+async fn put_mute(
+    office: &Office,
+    alert: &str,
+    body: Value,
+    user: Option<&str>,
+) -> Result<AlertsView, Failure> {
+    let call = Call::put(format!("/api/v1/alerts/{}/mute", part(alert))).with(&body);
+    office.acting(user).await?.ask(call).await
+}
+
 async fn list(office: &Office, args: &ListArgs) -> Result<(), Failure> {
-    let all = office.alerts().await?;
+    let all: AlertsView = office.get("/api/v1/alerts").await?;
     if args.json {
         return print_json(&all);
     }

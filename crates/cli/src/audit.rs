@@ -4,20 +4,26 @@ use std::fs::OpenOptions;
 use std::io::{BufRead as _, BufReader, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::office::{AT_ONCE, AuditFrom, Office, query};
+use super::office::Office;
 use super::output::{json, local_of, print, print_json, table};
 use super::watch::Watch;
 use super::{Failure, ListArgs};
 use soloist_domain::time::StoreTime;
-use soloist_ops::chain::{Chain, Head, Members, is_hash, verify};
-use soloist_remote::Stream;
-use soloist_store::accounts::Role;
+use soloist_ops::chain::{is_hash, verify};
+use soloist_remote::{Call, Stream, address};
 use soloist_store::journal::{AuditFilter, Kind};
 use soloist_view::AuditView;
+use soloist_view::words::iso;
+
+/// The most entries of one page.
+const AT_ONCE: usize = 500;
+/// How long a node may take for all of it.
+const EXPORT_MAX: Duration = Duration::from_secs(3_600);
 
 pub(super) const HELP: &str = "\
 Examples:
@@ -102,6 +108,58 @@ impl AuditArgs {
     }
 }
 
+/// A filter as the parameters of an address.
+fn query(filter: &AuditFilter) -> Vec<(&'static str, Option<String>)> {
+    vec![
+        ("who", filter.who.clone()),
+        ("act", filter.act.clone()),
+        ("target", filter.target.clone()),
+        ("kind", filter.kinds.first().map(|kind| kind.as_str().to_owned())),
+        ("from", filter.from.map(iso)),
+        ("to", filter.to.map(iso)),
+    ]
+}
+
+/// From where a page is read.
+#[derive(Debug, Clone, Copy)]
+enum AuditFrom {
+    /// The newest, or those before this id; newest first.
+    Before(Option<u64>),
+    /// Those after this id; oldest first.
+    After(u64),
+}
+
+/// A page.
+#[derive(Deserialize)]
+struct AuditPage {
+    entries: Vec<AuditView>,
+    /// Where the next one begins, as the last one did; `None`: there is none.
+    next: Option<u64>,
+}
+
+/// A page of what `filter` lets through.
+async fn page(
+    office: &Office,
+    filter: &AuditFilter,
+    from: AuditFrom,
+    limit: usize,
+) -> Result<AuditPage, Failure> {
+    let mut query = query(filter);
+    query.push(("limit", Some(limit.clamp(1, AT_ONCE).to_string())));
+    query.push(match from {
+        AuditFrom::Before(before) => ("before", before.map(|id| id.to_string())),
+        AuditFrom::After(after) => ("after", Some(after.to_string())),
+    });
+    let mut page: AuditPage = office.get(address("/api/v1/audit", &query)).await?;
+    if let AuditFrom::After(_) = from {
+        page.entries.reverse();
+        // `next` of this call leads back; forward there is more after a full page.
+        let newest = page.entries.last().map(|entry| entry.id);
+        page.next = newest.filter(|_| page.entries.len() >= limit);
+    }
+    Ok(page)
+}
+
 #[derive(Serialize)]
 struct Entries {
     entries: Vec<AuditView>,
@@ -119,7 +177,7 @@ pub(super) async fn audit(office: &Office, args: &AuditArgs) -> Result<(), Failu
     let (mut entries, mut before) = (Vec::new(), Some(after + 1));
     while entries.len() < args.limit && before.is_some() {
         let rest = args.limit - entries.len();
-        let page = office.audit(&filter, AuditFrom::Before(before), rest).await?;
+        let page = page(office, &filter, AuditFrom::Before(before), rest).await?;
         entries.extend(page.entries);
         before = page.next;
     }
@@ -136,7 +194,7 @@ pub(super) async fn audit(office: &Office, args: &AuditArgs) -> Result<(), Failu
     show(entries, args.list.json)?;
     while watch.change().await? {
         loop {
-            let page = match office.audit(&filter, AuditFrom::After(after), AT_ONCE).await {
+            let page = match page(office, &filter, AuditFrom::After(after), AT_ONCE).await {
                 Ok(page) => page,
                 Err(problem) => {
                     problem.say();
@@ -156,7 +214,7 @@ pub(super) async fn audit(office: &Office, args: &AuditArgs) -> Result<(), Failu
 
 /// The id of the newest entry of any kind that may be seen; 0 when there is none.
 async fn newest(office: &Office) -> Result<u64, Failure> {
-    let page = office.audit(&AuditFilter::default(), AuditFrom::Before(None), 1).await?;
+    let page = page(office, &AuditFilter::default(), AuditFrom::Before(None), 1).await?;
     Ok(page.entries.first().map_or(0, |entry| entry.id))
 }
 
@@ -199,11 +257,11 @@ async fn export(
     let cannot = |error: std::io::Error| {
         Failure::Failed(format!("cannot write {}: {error}", file.display()))
     };
-    let mut stream = match office {
-        Office::Store(_) => None,
-        // Asked before the file is made: a refusal leaves the old one as it is.
-        Office::Server(server) => Some(server.audit_export(filter, since_hash).await?),
-    };
+    let mut query = query(filter);
+    query.push(("since_hash", since_hash.map(str::to_owned)));
+    let call = Call::get(address("/api/v1/audit", &query)).accepting("application/x-ndjson");
+    // Asked before the file is made: a refusal leaves the old one as it is.
+    let mut stream = office.stream(call.within(EXPORT_MAX)).await?;
     let mut out: Box<dyn Write> = if file.as_os_str() == "-" {
         Box::new(std::io::stdout().lock())
     } else {
@@ -212,36 +270,12 @@ async fn export(
         let opened = open.write(true).create(true).truncate(true).mode(0o600).open(file);
         Box::new(BufWriter::new(opened.map_err(cannot)?))
     };
-    if let Some(stream) = &mut stream {
-        let (lines, hash) = passed_on(stream, &mut out, cannot).await?;
-        eprintln!("soloist: {lines} entries; the last hash is {hash}");
-        return Ok(());
-    }
-    // What is added from now on is left for the next time: so it ends.
-    let newest = newest(office).await?;
-    let (mut chain, first) = Chain::begin(Head {
-        by: None,
-        role: Role::Admin.as_str(),
-        asked: query(filter).into_iter().filter_map(|(name, text)| Some((name, text?))).collect(),
-        newest,
-        since_hash: since_hash.map(str::to_owned),
-    });
-    out.write_all(first.as_bytes()).map_err(cannot)?;
-    let mut after = Some(0);
-    while let Some(from) = after {
-        let page = office.audit(filter, AuditFrom::After(from), AT_ONCE).await?;
-        for entry in page.entries.into_iter().filter(|entry| entry.id <= newest) {
-            let line = chain.line(members(&entry)?);
-            out.write_all(line.as_bytes()).map_err(cannot)?;
-        }
-        after = page.next.filter(|next| *next < newest);
-    }
-    out.write_all(chain.end().as_bytes()).and_then(|()| out.flush()).map_err(cannot)?;
-    eprintln!("soloist: {} entries; the last hash is {}", chain.entries(), chain.newest());
+    let (lines, hash) = passed_on(&mut stream, &mut out, cannot).await?;
+    eprintln!("soloist: {lines} entries; the last hash is {hash}");
     Ok(())
 }
 
-/// Writes what a node streams; how many entries its last line says there are, and with which hash.
+/// Writes what is streamed; how many entries its last line says there are, and with which hash.
 async fn passed_on(
     stream: &mut Stream,
     out: &mut dyn Write,
@@ -262,15 +296,8 @@ async fn passed_on(
     match (end["end"].as_bool(), end["lines"].as_u64(), end["hash"].as_str()) {
         (Some(true), Some(lines), Some(hash)) => Ok((lines, super::output::visible(hash))),
         _ => Err(Failure::Failed(
-            "the node stopped before the end, so the file is cut off: repeat it".to_owned(),
+            "it stopped before the end, so the file is cut off: repeat it".to_owned(),
         )),
-    }
-}
-
-fn members(view: &AuditView) -> Result<Members, Failure> {
-    match serde_json::to_value(view) {
-        Ok(serde_json::Value::Object(members)) => Ok(members),
-        _ => Err(Failure::Failed(format!("cannot write entry {} as JSON", view.id))),
     }
 }
 

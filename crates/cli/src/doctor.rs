@@ -9,8 +9,8 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::colour::painted;
-use super::context::absent;
 use super::output::{json, print, visible};
+use super::terminal::absent;
 use super::{Failure, ListArgs};
 use soloist_config::{Config, Examination};
 use soloist_domain::containment::Containment;

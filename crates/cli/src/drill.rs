@@ -5,21 +5,26 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 use tokio::time::{sleep, timeout};
 
-use super::office::{Office, Ordered, TakeOver, is_given_back};
+use super::office::{Office, at};
 use super::output::{instant, print, print_json};
+use super::switch::because;
 use super::watch::Watch;
 use super::{DrillArgs, Failure};
-use soloist_domain::job::RunEnd;
+use soloist_domain::job::{Exit, RunEnd};
 use soloist_process::clock;
-use soloist_view::drill::DrillView;
+use soloist_remote::Call;
+use soloist_view::drill::{DrillView, warning};
+use soloist_view::lists::Runs;
+use soloist_view::{JobView, NodeView, RunExit, RunView};
 
 /// What a take-over may need beyond the lease before the drill counts as failed.
 const BEYOND_THE_LEASE: Duration = Duration::from_secs(2);
-/// A lease is seldom longer; a node does not say how long it is.
-const USUAL_LEASE: Duration = Duration::from_secs(30);
+/// A lease is seldom longer; nobody says how long it is.
+const LONGEST_LEASE: Duration = Duration::from_secs(30);
 /// A look at least this often, whatever hints were missed.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
@@ -51,16 +56,16 @@ pub(super) async fn drill(office: &Office, args: &DrillArgs) -> Result<(), Failu
     let mut watch = Watch::start(office).await?;
     let begun = clock::boot();
     let (user, reason) = (args.act.user.as_deref(), args.reason.as_deref());
-    let ordered = office.drill(name, user, args.force, reason).await?;
+    let ordered = order(office, name, user, args.force, reason).await?;
     let Ordered { drill, from, .. } = &ordered;
     if !args.list.json {
         step(0, &format!("{} ordered {from} to die (token {})", drill.by, drill.token))?;
     }
     let mut seen = Progress::default();
-    let limit = ordered.ttl_ms.map_or(USUAL_LEASE, Duration::from_millis) + BEYOND_THE_LEASE;
+    let limit = LONGEST_LEASE + BEYOND_THE_LEASE;
     loop {
         // A store, or a node, that does not answer for a moment is no reason to give up: the clock decides.
-        if let Ok(now) = office.take_over(name, drill.token).await {
+        if let Ok(now) = take_over(office, name, drill.token).await {
             let next = progress(&now, &ordered, &seen);
             if !args.list.json {
                 say(&seen, &next, from)?;
@@ -90,6 +95,80 @@ pub(super) async fn drill(office: &Office, args: &DrillArgs) -> Result<(), Failu
             Ok(Ok(true)) | Err(_) => {}
         }
     }
+}
+
+/// A drill that was ordered.
+struct Ordered {
+    drill: DrillView,
+    /// Whose process crashes.
+    from: String,
+    /// No other node can take the job over.
+    alone: bool,
+}
+
+/// How far a take-over has come.
+struct TakeOver {
+    job: JobView,
+    /// The run that was crashed, if it is in the history.
+    crashed: Option<RunView>,
+    /// The newest drill.
+    drill: Option<DrillView>,
+}
+
+#[derive(Deserialize)]
+struct Newest {
+    drill: Option<DrillView>,
+}
+
+/// Orders the holder of a job to crash, and says on standard error what that means.
+async fn order(
+    office: &Office,
+    name: &str,
+    user: Option<&str>,
+    force: bool,
+    reason: Option<&str>,
+) -> Result<Ordered, Failure> {
+    let acting = office.acting(user).await?;
+    let before = office.job(name).await?;
+    let nodes = office.nodes().await?;
+    let lease = before.lease.as_ref();
+    let from = lease.map_or_else(|| "its node".to_owned(), |lease| lease.node.clone());
+    let takes = |node: &&NodeView| {
+        node.alive && !node.draining && node.offers.iter().any(|job| job == name)
+    };
+    let alone = nodes.iter().filter(takes).all(|node| node.name == from);
+    if lease.is_some() {
+        eprintln!("soloist: {}", warning(&from));
+    }
+    let call = Call::post(at(name, "/drill")).with(&because(json!({"force": force}), reason));
+    let drill = match acting.ask(call).await {
+        Err(Failure::Refused(detail)) => {
+            return Err(Failure::Refused(detail.replace("with force", "with --force")));
+        }
+        // The node that was asked may die of it before it can answer; the others know the order.
+        Err(lost @ Failure::Failed(_)) => {
+            let Newest { drill } = office.get(at(name, "/drill")).await?;
+            let token = lease.map(|lease| lease.token);
+            drill.filter(|drill| Some(drill.token) == token).ok_or(lost)?
+        }
+        answer => answer?,
+    };
+    Ok(Ordered { drill, from, alone: force && alone })
+}
+
+/// How far the take-over after a drill has come; `token` is of the lease that was crashed.
+async fn take_over(office: &Office, name: &str, token: u64) -> Result<TakeOver, Failure> {
+    let Newest { drill } = office.get(at(name, "/drill")).await?;
+    let Runs { runs } = office.get(at(name, "/runs?limit=20")).await?;
+    let crashed = runs.into_iter().find(|run| run.token == token);
+    Ok(TakeOver { job: office.job(name).await?, crashed, drill })
+}
+
+/// Whether the guard gave the lease of a crashed run back: the next holder closes a run whose lease ran out, and knows no exit
+/// of it.
+fn is_given_back(run: &RunView) -> bool {
+    let nothing = RunExit::from(Exit::default());
+    run.end == Some(RunEnd::Lost) && run.exit != nothing
 }
 
 /// What `now` shows of the take-over; whatever was seen once stays.

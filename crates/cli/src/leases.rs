@@ -8,6 +8,7 @@ use super::office::Office;
 use super::output::{local_of, print, print_json, table};
 use super::{Failure, ListArgs};
 use soloist_view::HeldLeaseView;
+use soloist_view::lists::Held;
 
 const NOTHING: &str = "\
 Nothing is held. A lease is the right to be the only one. It has one holder, on one node, until the holder gives it back or falls silent.
@@ -32,7 +33,12 @@ pub(super) async fn act(office: &Office, command: LeaseCommand) -> Result<(), Fa
 }
 
 async fn list(office: &Office, args: &ListArgs) -> Result<(), Failure> {
-    let held = office.leases().await?;
+    let mut held: Held = office.get("/api/v1/leases").await?;
+    while let Some(after) = held.next_after.take() {
+        let page: Held = office.get(format!("/api/v1/leases?after={after}")).await?;
+        held.leases.extend(page.leases);
+        held.next_after = page.next_after;
+    }
     if args.json {
         return print_json(&held);
     }

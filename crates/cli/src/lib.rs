@@ -1,7 +1,7 @@
 //! The command line: what can be typed, and which file does it.
 //!
-//! Every command opens the store itself, and no node need be running; or with `--server` it opens no store and asks a node
-//! (`office`). This room decides nothing about jobs: it asks for one transition and says what came of it. `serve`, `run`, `collect`, `turn` and `fence` are carried out by the program,
+//! A command asks a node (`--server`), or the same handlers in its own process at the store that it opens, and no node need be running
+//! (`office`). It is told the same by both. This room decides nothing about jobs: it asks for one transition and says what came of it. `serve`, `run`, `collect`, `turn` and `fence` are carried out by the program,
 //! which alone may build a node.
 
 mod accounts;
@@ -10,7 +10,6 @@ mod audit;
 mod check;
 mod collect;
 mod colour;
-mod context;
 mod doctor;
 mod drill;
 mod failure;
@@ -36,6 +35,7 @@ mod store;
 mod switch;
 mod task_acts;
 mod tasks;
+mod terminal;
 mod ticks;
 mod tokens;
 mod turn;
@@ -50,7 +50,6 @@ use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 pub use alerts::AlertCommand;
 pub use audit::AuditArgs;
 pub use collect::CollectArgs;
-pub use context::{CommandContext, absent};
 pub use failure::Failure;
 pub use init::InitArgs;
 pub use leases::LeaseCommand;
@@ -60,9 +59,11 @@ pub use rotations::RotationCommand;
 pub use sources::SourceCommand;
 pub use store::{CopyArgs, StoreCommand};
 pub use tasks::TaskCommand;
+pub use terminal::absent;
 pub use turn::TurnArgs;
 
-use self::office::{Office, Server};
+use self::office::Office;
+use self::terminal::Terminal;
 use soloist_config::{Config, Environment, Examination, Overrides, examine};
 use soloist_domain::name::{CollectorName, JobName, NodeName, RotationName, SourceName, UserName};
 use soloist_ops::credentials::Expiry;
@@ -679,10 +680,18 @@ pub async fn act(command: Command, examined: Examination) -> Result<(), Failure>
             audit::check(&file, since_hash.as_deref())
         }
         command => {
-            let context = CommandContext::open(examined, command.makes_a_store()).await?;
-            match command {
-                Command::Link { user } => tokens::link(&context, user).await,
-                command => carry_out(command, &Office::Store(Box::new(context))).await,
+            let (terminal, answering) = Terminal::open(examined, command.makes_a_store()).await?;
+            let doing = async {
+                match command {
+                    Command::Link { user } => tokens::link(&terminal, user).await,
+                    command => carry_out(command, &Office::from(terminal)).await,
+                }
+            };
+            tokio::select! {
+                done = doing => done,
+                () = answering => {
+                    Err(Failure::Failed("the handlers in this process ended".to_owned()))
+                }
             }
         }
     }
@@ -696,10 +705,9 @@ pub async fn act_by_server(command: Command, access: Access) -> Result<(), Failu
     if let Command::Audit(AuditArgs { verify: Some(file), since_hash, .. }) = &command {
         return audit::check(file, since_hash.as_deref());
     }
-    let client = Client::new(access)?;
     match command {
-        Command::Doctor(args) => outside::doctor(&client, &args.list).await,
-        command => carry_out(command, &Office::Server(Server { client })).await,
+        Command::Doctor(args) => outside::doctor(&access, &args.list).await,
+        command => carry_out(command, &Office::from(Client::new(access)?)).await,
     }
 }
 

@@ -4,16 +4,18 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::office::Office;
+use super::office::{Office, at};
 use super::output::{json, local_of, print, print_json, visible};
 use super::watch::Watch;
 use super::{Failure, duration};
 use soloist_domain::name::{NodeName, RunId};
 use soloist_domain::terminal;
 use soloist_domain::time::StoreTime;
+use soloist_remote::address;
 use soloist_store::journal::{LOG_LINES, LogFilter, LogFrom, LogLine};
 use soloist_view::LogLineView;
 use soloist_view::lists::Log;
+use soloist_view::words::iso;
 
 /// Lines to begin with when nothing is said.
 const LINES: usize = 100;
@@ -81,7 +83,7 @@ pub(super) async fn logs(office: &Office, args: &LogsArgs) -> Result<(), Failure
     let every = if filter.is_all() { LINES } else { usize::MAX };
     // Asked also when none is to be shown: the job may not exist.
     let all = LogFilter::default();
-    let newest = office.log(job, &all, LogFrom::Before(None), 1).await?.lines;
+    let newest = page(office, job, &all, LogFrom::Before(None), 1).await?.lines;
     let mut last = newest.last().map_or(0, |line| line.seq);
     let lines = found(office, job, &filter, last, args.lines.unwrap_or(every)).await?;
     let Some(mut watch) = watch else {
@@ -93,7 +95,7 @@ pub(super) async fn logs(office: &Office, args: &LogsArgs) -> Result<(), Failure
     print_lines(lines, args.json)?;
     while watch.change().await? {
         loop {
-            let page = match office.log(job, &all, LogFrom::After(last), LOG_LINES).await {
+            let page = match page(office, job, &all, LogFrom::After(last), LOG_LINES).await {
                 Ok(page) => page,
                 Err(problem) => {
                     problem.say();
@@ -120,7 +122,7 @@ async fn found(
     let (mut lines, mut before) = (Vec::new(), Some(last + 1));
     while lines.len() < most && before.is_some() {
         let rest = (most - lines.len()).min(LOG_LINES);
-        let page = office.log(job, filter, LogFrom::Before(before), rest).await?;
+        let page = page(office, job, filter, LogFrom::Before(before), rest).await?;
         lines.extend(page.lines.into_iter().rev());
         before = page.next_before;
     }
@@ -134,6 +136,31 @@ fn admits(filter: &LogFilter, line: &LogLineView) -> bool {
     let (Ok(at), Ok(node)) = (at, NodeName::new(&line.node)) else { return filter.is_all() };
     let (seq, run) = (line.seq, RunId(line.run.clone()));
     filter.admits(&LogLine { seq, at, run, node, stream: line.stream, text: line.text.clone() })
+}
+
+/// At most `limit` lines of output that `filter` admits, and where to go on.
+async fn page(
+    office: &Office,
+    job: &str,
+    filter: &LogFilter,
+    from: LogFrom,
+    limit: usize,
+) -> Result<Log, Failure> {
+    let number = |seq: u64| Some(seq.to_string());
+    let (before, after) = match from {
+        LogFrom::Before(before) => (before.and_then(number), None),
+        LogFrom::After(after) => (None, number(after)),
+    };
+    let query = [
+        ("before", before),
+        ("after", after),
+        ("limit", Some(limit.to_string())),
+        ("run", filter.run.as_ref().map(ToString::to_string)),
+        ("grep", filter.grep.clone()),
+        ("since", filter.since.map(iso)),
+        ("until", filter.until.map(iso)),
+    ];
+    office.get(address(&at(job, "/log"), &query)).await
 }
 
 fn print_lines(lines: Vec<LogLineView>, as_json: bool) -> Result<(), Failure> {

@@ -3,15 +3,22 @@
 use super::office::Office;
 use super::output::{print, print_json, table};
 use super::{Failure, ForgetArgs, ListArgs, NodeArgs};
+use soloist_domain::name::NodeName;
+use soloist_remote::{Call, address, part};
 use soloist_view::NodeView;
 use soloist_view::lists::Nodes;
 
+fn at(node: &NodeName, what: &str) -> String {
+    format!("/api/v1/nodes/{}{what}", part(node.as_str()))
+}
+
 /// `nodes`.
 pub(super) async fn list(office: &Office, args: &ListArgs) -> Result<(), Failure> {
-    let nodes = office.nodes().await?;
+    let list: Nodes = office.get("/api/v1/nodes").await?;
     if args.json {
-        return print_json(&Nodes { nodes });
+        return print_json(&list);
     }
+    let nodes = list.nodes;
     if nodes.is_empty() {
         return print("No node has reported. Start one with: soloist serve");
     }
@@ -37,7 +44,8 @@ fn row(node: &NodeView) -> Vec<String> {
 /// `forget`.
 pub(super) async fn forget(office: &Office, args: &ForgetArgs) -> Result<(), Failure> {
     let NodeArgs { node, user } = &args.node;
-    office.forget(node, user.as_deref(), args.reason.as_deref()).await?;
+    let path = address(&at(node, ""), &[("reason", args.reason.clone())]);
+    office.acting(user.as_deref()).await?.tell(Call::delete(path)).await?;
     print(&format!("{node} is forgotten. If it comes back, it is a new node."))
 }
 
@@ -49,7 +57,9 @@ pub(super) async fn drain(
     reason: Option<&str>,
 ) -> Result<(), Failure> {
     let node = &args.node;
-    office.drain(node, args.user.as_deref(), on, reason).await?;
+    let path = address(&at(node, "/drain"), &[("reason", reason.map(str::to_owned))]);
+    let call = if on { Call::put(path) } else { Call::delete(path).repeatable() };
+    office.acting(args.user.as_deref()).await?.tell(call).await?;
     print(&match on {
         true => {
             format!("{node} hands its jobs over and takes no more, until: soloist undrain {node}")

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::Failure;
 use super::colour::painted;
 use soloist_domain::time::StoreTime;
-use soloist_view::words::is_hidden;
+use soloist_view::words::{Zone, is_hidden};
 
 /// Prints `text` with a line end, if it has none.
 pub(super) fn print(text: &str) -> Result<(), Failure> {
@@ -102,6 +102,14 @@ pub(super) fn local_of(text: &str) -> String {
     instant(text).map_or_else(|| visible(text), local)
 }
 
+/// The same of a job with a schedule, in the zone of that and with its offset.
+pub(super) fn instant_in(zone: Option<&str>, text: &str) -> String {
+    match (zone.and_then(Zone::known), instant(text)) {
+        (Some(zone), Some(at)) => zone.stamped(at),
+        _ => local_of(text),
+    }
+}
+
 /// An instant of the API.
 pub(super) fn instant(text: &str) -> Option<StoreTime> {
     let at = text.parse::<jiff::Timestamp>().ok()?;
@@ -138,5 +146,9 @@ mod tests {
     fn instants_have_milliseconds() {
         assert_eq!(instant("2023-11-14T22:13:20.040Z"), Some(StoreTime(1_700_000_000_040)));
         assert_eq!(local_of("\u{1b}[2J"), "\u{fffd}[2J");
+        let at = "2026-10-25T00:30:00.000Z";
+        assert_eq!(instant_in(Some("Europe/Berlin"), at), "2026-10-25 02:30 +02:00");
+        assert_eq!(instant_in(Some("Asia/Shanghai"), at), "2026-10-25 08:30 +08:00");
+        assert_eq!(instant_in(None, at), local_of(at));
     }
 }

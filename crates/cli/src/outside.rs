@@ -8,7 +8,7 @@ use super::tokens::only_for;
 use super::{Failure, ListArgs};
 use soloist_domain::time::StoreTime;
 use soloist_process::clock;
-use soloist_remote::{Call, Client, RemoteError};
+use soloist_remote::{Access, Call, Client, RemoteError};
 use soloist_store::examine::Finding;
 use soloist_view::lists::Nodes;
 use soloist_view::people::Me;
@@ -19,10 +19,10 @@ const CLOCKS_APART: Duration = Duration::from_secs(5);
 const SOON: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// Looks at every address on its own.
-pub(super) async fn doctor(client: &Client, args: &ListArgs) -> Result<(), Failure> {
+pub(super) async fn doctor(access: &Access, args: &ListArgs) -> Result<(), Failure> {
     let mut findings = Vec::new();
     let mut answered = None;
-    for access in client.access().each() {
+    for access in access.each() {
         let server = access.servers().join("");
         let one = Client::new(access)?;
         findings.push(ready(&one, &server).await);

@@ -10,11 +10,16 @@ use super::output::{instant, local_of, print, print_json, table, visible};
 use super::removal::sure;
 use super::rules::{self, RuleArgs, behind};
 use soloist_domain::name::{RotationName, TypeName};
-use soloist_domain::rotation::{Reason, Rules, TypeRules};
+use soloist_domain::rotation::{Reason, Rules, Skip, TypeRules, Written};
 use soloist_domain::time::StoreTime;
+use soloist_remote::{Call, part};
 use soloist_view::json::{
-    EndedTurn, Holder, NextTurn, Rotation, RotationType, WaitingWorker, word,
+    EndedTurn, Holder, NextTurn, Rotation, RotationList, RotationType, WaitingWorker, word,
 };
+
+fn at(name: &RotationName) -> String {
+    format!("/api/v1/rotations/{}", part(name.as_str()))
+}
 
 #[derive(Debug, Subcommand)]
 #[expect(missing_docs, reason = "doc comments here are help texts")]
@@ -86,7 +91,8 @@ pub(super) async fn act(office: &Office, command: RotationCommand) -> Result<(),
 
 async fn set(office: &Office, args: &SetArgs) -> Result<(), Failure> {
     let rules = args.rules.onto(Rules { types: args.types.clone(), ..Rules::default() })?;
-    let rotation = office.put_rotation(&args.name, &rules, args.user.as_deref()).await?;
+    let call = Call::put(at(&args.name)).with(&Written::of(&rules));
+    let rotation: Rotation = office.acting(args.user.as_deref()).await?.ask(call).await?;
     print(&format!("Rotation {}: {}.", args.name, words(&rotation)))
 }
 
@@ -96,17 +102,18 @@ async fn remove(
     yes: bool,
     user: Option<&str>,
 ) -> Result<(), Failure> {
-    let (rotation, _) = office.rotation(name).await?;
+    let rotation: Rotation = office.get(at(name)).await?;
     let holder = rotation.holder.as_ref().map_or("nobody", |turn| turn.worker.as_str());
     let waiting: u64 = rotation.types.iter().map(|kind| kind.waiting).sum();
     let holder = visible(holder);
     sure(yes, &format!("Rotation {name}: {holder} has the turn, {waiting} wait for it."))?;
-    office.remove_rotation(name, user).await?;
+    let call = Call::delete(format!("{}?force=true", at(name)));
+    office.acting(user).await?.tell(call).await?;
     print(&format!("Rotation {name} is removed."))
 }
 
 async fn list(office: &Office, as_json: bool) -> Result<(), Failure> {
-    let list = office.rotations().await?;
+    let list: RotationList = office.get("/api/v1/rotations").await?;
     if as_json {
         return print_json(&list);
     }
@@ -132,11 +139,13 @@ async fn list(office: &Office, as_json: bool) -> Result<(), Failure> {
 }
 
 async fn one(office: &Office, name: &RotationName, as_json: bool) -> Result<(), Failure> {
-    let (rotation, now) = office.rotation(name).await?;
+    let rotation: Rotation = office.get(at(name)).await?;
     if as_json {
         return print_json(&rotation);
     }
-    let now = now.unwrap_or_default();
+    // By the store's clock.
+    let RotationList { now, .. } = office.get("/api/v1/rotations").await?;
+    let now = now.as_deref().and_then(instant).unwrap_or_default();
     let mut text = format!("Rotation {name}: {}.\n", words(&rotation));
     match &rotation.holder {
         Some(turn) => text.push_str(&format!("{} has the turn.\n", visible(&holder(turn, now)))),

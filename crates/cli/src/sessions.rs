@@ -4,7 +4,8 @@ use super::office::Office;
 use super::output::{local_of, print, print_json, table, visible};
 use super::{Failure, ListArgs, SessionCommand};
 use soloist_domain::name::UserName;
-use soloist_view::people::SessionView;
+use soloist_remote::{Call, address, part};
+use soloist_view::people::{Me, SessionView, Sessions};
 
 /// `session ...`.
 pub(super) async fn act(office: &Office, command: SessionCommand) -> Result<(), Failure> {
@@ -15,7 +16,7 @@ pub(super) async fn act(office: &Office, command: SessionCommand) -> Result<(), 
 }
 
 async fn list(office: &Office, user: Option<&UserName>, args: &ListArgs) -> Result<(), Failure> {
-    let open = office.sessions(user).await?;
+    let open = sessions(office, user).await?;
     if args.json {
         return print_json(&open);
     }
@@ -36,7 +37,29 @@ async fn list(office: &Office, user: Option<&UserName>, args: &ListArgs) -> Resu
     print(&table(&["ID", "USER", "SINCE", "LAST SEEN", "FROM", "BROWSER"], &rows))
 }
 
+/// Where accounts are signed in: all, or this one. An account that is no admin sees its own.
+async fn sessions(office: &Office, user: Option<&UserName>) -> Result<Sessions, Failure> {
+    let path = address("/api/v1/sessions", &[("user", user.map(ToString::to_string))]);
+    match office.get(path).await {
+        Err(refused @ Failure::Refused(_)) => {
+            let me: Me = office.get("/api/v1/me").await?;
+            match user {
+                Some(other) if me.name != other.as_str() => Err(refused),
+                _ => office.get("/api/v1/me/sessions").await,
+            }
+        }
+        all => all,
+    }
+}
+
 async fn revoke(office: &Office, id: &str) -> Result<(), Failure> {
-    let user = office.end_session(id).await?;
+    let of = sessions(office, None).await?.sessions.into_iter().find(|one| one.id == id);
+    match office.tell(Call::delete(format!("/api/v1/sessions/{}", part(id)))).await {
+        Err(Failure::Refused(_)) => {
+            office.tell(Call::delete(format!("/api/v1/me/sessions/{}", part(id)))).await?;
+        }
+        done => done?,
+    }
+    let user = of.map_or_else(|| "its account".to_owned(), |one| one.user);
     print(&format!("The session {id} of {} has ended.", visible(&user)))
 }

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use serde::Deserialize;
+use serde_json::json;
 
 use super::office::Office;
 use super::output::{instant, print, print_json, table};
@@ -11,10 +13,22 @@ use super::rules::{RuleArgs, words};
 use super::{Failure, ListArgs, duration};
 use soloist_desk::dispatch::word;
 use soloist_domain::dispatch::{Reason, Rules};
+use soloist_domain::fields::Given;
 use soloist_domain::name::SourceName;
 use soloist_domain::time::StoreTime;
 use soloist_ops::quota::LONGEST_BLOCK;
-use soloist_view::json::Source;
+use soloist_remote::{Call, part};
+use soloist_view::json::{Source, SourceList};
+use soloist_view::millis;
+
+#[derive(Deserialize)]
+struct Removed {
+    tasks: u64,
+}
+
+fn at(name: &SourceName, what: &str) -> String {
+    format!("/api/v1/sources/{}{what}", part(name.as_str()))
+}
 
 #[derive(Debug, Subcommand)]
 #[expect(missing_docs, reason = "doc comments here are help texts")]
@@ -101,7 +115,8 @@ pub(super) async fn act(office: &Office, command: SourceCommand) -> Result<(), F
 
 async fn set(office: &Office, args: &SetArgs) -> Result<(), Failure> {
     let rules = args.rules.onto(Rules::default())?;
-    let source = office.put_source(&args.name, &rules, args.user.as_deref()).await?;
+    let call = Call::put(at(&args.name, "")).with(&Given::of(&rules));
+    let source: Source = office.acting(args.user.as_deref()).await?.ask(call).await?;
     print(&format!("Source {}: {}.", args.name, words(&source.rules).join(", ")))
 }
 
@@ -116,7 +131,8 @@ async fn block(
             "--for: at most a day; soloist source pause is for longer".to_owned(),
         ));
     }
-    office.block(name, lasting, user).await?;
+    let call = Call::post(at(name, "/block")).with(&json!({"for_ms": millis(lasting)}));
+    office.acting(user).await?.tell(call.repeatable()).await?;
     let lasting = humantime::format_duration(lasting);
     print(&format!("Source {name} serves nobody for {lasting}."))
 }
@@ -127,7 +143,9 @@ async fn pause(
     on: bool,
     user: Option<&str>,
 ) -> Result<(), Failure> {
-    office.pause(name, on, user).await?;
+    let path = at(name, "/pause");
+    let call = if on { Call::put(path) } else { Call::delete(path).repeatable() };
+    office.acting(user).await?.tell(call).await?;
     let now = if on { "serves nobody until it is resumed" } else { "is served again" };
     print(&format!("Source {name} {now}."))
 }
@@ -138,17 +156,18 @@ async fn remove(
     yes: bool,
     user: Option<&str>,
 ) -> Result<(), Failure> {
-    let Source { ready, due, in_flight, dead, .. } = office.source(name).await?;
+    let Source { ready, due, in_flight, dead, .. } = office.get(at(name, "")).await?;
     let tasks = ready + due + in_flight + dead;
     let question =
         format!("Source {name}: {tasks} tasks, {in_flight} of them in flight, would be lost.");
     sure(yes, &question)?;
-    let lost = office.remove_source(name, user).await?;
-    print(&format!("Source {name} is removed, with {lost} tasks."))
+    let call = Call::delete(at(name, "?force=true"));
+    let Removed { tasks } = office.acting(user).await?.ask(call).await?;
+    print(&format!("Source {name} is removed, with {tasks} tasks."))
 }
 
 async fn list(office: &Office, args: &ListArgs) -> Result<(), Failure> {
-    let list = office.sources().await?;
+    let list: SourceList = office.get("/api/v1/sources").await?;
     if args.json {
         return print_json(&list);
     }

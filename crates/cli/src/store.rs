@@ -6,8 +6,8 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use super::Failure;
-use super::context::{administrator, shown};
 use super::output::{print, print_json, table};
+use super::terminal::{administrator, shown};
 use soloist_config::Examination;
 use soloist_domain::ensemble;
 use soloist_ops::copy::{From, copy};

@@ -1,8 +1,21 @@
 //! Switching: on, off, hold, resume, move. Each asks for one transition and says what came of it.
 
-use super::office::{Gave, Office};
+use serde_json::{Value, json};
+
+use super::office::{Office, at, not_found_if};
 use super::output::{print, visible};
 use super::{ActArgs, Failure, HoldArgs, MoveArgs, SwitchArgs};
+use soloist_domain::job::State;
+use soloist_remote::Call;
+use soloist_view::JobView;
+
+/// `body` with a reason, if there is one: a node of an older version takes bodies without.
+pub(super) fn because(mut body: Value, reason: Option<&str>) -> Value {
+    if let Some(reason) = reason {
+        body["reason"] = reason.into();
+    }
+    body
+}
 
 /// `on` and `off`.
 pub(super) async fn participate(
@@ -11,7 +24,12 @@ pub(super) async fn participate(
     on: bool,
 ) -> Result<(), Failure> {
     let (user, reason) = (args.act.user.as_deref(), args.reason.as_deref());
-    let Gave { user, changed, job } = office.participate(&args.act.job, user, on, reason).await?;
+    let (acting, user) = office.owning(user).await?;
+    let takes_part = |job: &JobView| job.participants.iter().any(|one| one.user == user);
+    let changed = takes_part(&office.job(&args.act.job).await?) != on;
+    let body = json!({"on": on, "reason": reason, "user": user});
+    let put = Call::put(at(&args.act.job, "/participation")).with(&body);
+    let job: JobView = acting.ask(put).await.map_err(not_found_if("there is no account"))?;
     let name = &job.name;
     let wanted_by: Vec<&str> = job.participants.iter().map(|p| p.user.as_str()).collect();
     let said = match (on, changed) {
@@ -47,15 +65,22 @@ pub(super) async fn participate(
 /// `hold`.
 pub(super) async fn hold(office: &Office, args: &HoldArgs) -> Result<(), Failure> {
     let name = &args.act.job;
-    let (by, reason) = office.hold(name, args.act.user.as_deref(), &args.reason).await?;
-    print(&format!("{name} is held by {by}: {reason}"))
+    let put = Call::put(at(name, "/hold")).with(&json!({"reason": args.reason}));
+    let job: JobView = office.acting(args.act.user.as_deref()).await?.ask(put).await?;
+    let Some(hold) = job.hold else {
+        let text = format!("{name} was resumed by another at the same time");
+        return Err(Failure::Failed(text));
+    };
+    print(&format!("{name} is held by {}: {}", hold.by, hold.reason))
 }
 
 /// `resume`.
 pub(super) async fn resume(office: &Office, args: &ActArgs) -> Result<(), Failure> {
     let name = &args.job;
-    let (held, given_up, job) = office.resume(name, args.user.as_deref()).await?;
-    let what = match (held, given_up) {
+    let acting = office.acting(args.user.as_deref()).await?;
+    let before = office.job(name).await?;
+    let job: JobView = acting.ask(Call::delete(at(name, "/hold")).repeatable()).await?;
+    let what = match (before.hold.is_some(), before.state == State::GivenUp) {
         (true, _) => "is no longer held",
         (false, true) => "is tried again",
         (false, false) => "was neither held nor given up; it goes on as it was",
@@ -71,7 +96,12 @@ pub(super) async fn resume(office: &Office, args: &ActArgs) -> Result<(), Failur
 pub(super) async fn hand_over(office: &Office, args: &MoveArgs) -> Result<(), Failure> {
     let name = &args.act.job;
     let (user, reason) = (args.act.user.as_deref(), args.reason.as_deref());
-    let from = office.hand_over(name, user, args.to.as_ref(), reason).await?;
+    let acting = office.acting(user).await?;
+    let before = office.job(name).await?;
+    let call = Call::post(at(name, "/move")).with(&because(json!({"to": args.to}), reason));
+    let after: JobView = acting.ask(call).await.map_err(not_found_if("--to: "))?;
+    let lease = before.lease.or(after.lease);
+    let from = lease.map_or_else(|| "its node".to_owned(), |lease| lease.node);
     let to = args.to.as_ref().map(|to| format!("to {to}"));
     let to = to.unwrap_or_else(|| "to another node".to_owned());
     print(&format!(

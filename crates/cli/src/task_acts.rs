@@ -7,8 +7,16 @@ use super::office::Office;
 use super::output::{local_of, print, print_json, table, visible};
 use super::removal::sure;
 use soloist_domain::dispatch::TaskState;
+use soloist_remote::{Call, address, part};
 use soloist_store::dispatch::{TaskFilter, TaskId};
-use soloist_view::task::{Event, Task};
+use soloist_view::task::{Event, Task, TaskList};
+
+/// The most tasks of one page.
+const PAGE: usize = 100;
+
+fn at(id: &TaskId) -> String {
+    format!("/api/v1/tasks/{}", part(&id.0))
+}
 
 /// A task as `--json` shows it.
 #[derive(Serialize)]
@@ -55,6 +63,25 @@ impl TaskLine {
     }
 }
 
+/// Tasks by their last change, newest first.
+async fn tasks(office: &Office, filter: &TaskFilter, limit: usize) -> Result<Vec<Task>, Failure> {
+    let (mut all, mut before) = (Vec::new(), None);
+    loop {
+        let query = [
+            ("source", filter.source.as_ref().map(ToString::to_string)),
+            ("state", filter.state.map(|state| state.as_str().to_owned())),
+            ("before", before),
+            ("limit", Some((limit - all.len()).min(PAGE).to_string())),
+        ];
+        let TaskList { tasks, next } = office.get(address("/api/v1/tasks", &query)).await?;
+        all.extend(tasks);
+        before = next;
+        if before.is_none() || all.len() >= limit {
+            return Ok(all);
+        }
+    }
+}
+
 /// `task list`.
 pub(super) async fn list(
     office: &Office,
@@ -62,7 +89,7 @@ pub(super) async fn list(
     limit: usize,
     as_json: bool,
 ) -> Result<(), Failure> {
-    let tasks = office.tasks(filter, limit).await?;
+    let tasks = tasks(office, filter, limit).await?;
     if as_json {
         return print_json(&TaskLines { tasks: tasks.iter().map(TaskLine::of).collect() });
     }
@@ -85,7 +112,7 @@ pub(super) async fn list(
 
 /// `task show`.
 pub(super) async fn show(office: &Office, id: &TaskId, as_json: bool) -> Result<(), Failure> {
-    let task = office.task(id).await?;
+    let task: Task = office.get(at(id)).await?;
     let line = TaskLine::of(&task);
     if as_json {
         let payload = serde_json::from_str(task.payload.get()).unwrap_or_default();
@@ -110,7 +137,8 @@ pub(super) async fn revive(
     id: &TaskId,
     user: Option<&str>,
 ) -> Result<(), Failure> {
-    let task = office.revive(id, user).await?;
+    let call = Call::post(format!("/api/v1/dead/{}/revive", part(&id.0))).repeatable();
+    let task: Task = office.acting(user).await?.ask(call).await?;
     print(&format!("Task {} is {}.", visible(&task.id), task.state.as_str()))
 }
 
@@ -121,13 +149,14 @@ pub(super) async fn remove(
     yes: bool,
     user: Option<&str>,
 ) -> Result<(), Failure> {
-    let task = office.task(id).await?;
+    let task: Task = office.get(at(id)).await?;
     let hand = match &task.held {
         Some(held) => format!(", which {} has in hand,", visible(&held.collector)),
         None => String::new(),
     };
     let (key, source) = (visible(&task.key), visible(&task.source));
     sure(yes, &format!("Task {key} of {source}{hand} would be lost with its history."))?;
-    office.remove_task(id, user).await?;
+    let call = Call::delete(format!("{}?force=true", at(id)));
+    office.acting(user).await?.tell(call).await?;
     print(&format!("Task {} is removed.", visible(&task.id)))
 }

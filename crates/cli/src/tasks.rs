@@ -4,17 +4,22 @@ use std::io::{BufRead as _, IsTerminal as _};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use serde::Serialize;
+use serde_json::value::RawValue;
 
-use super::office::Office;
+use super::office::{Acting, Office};
 use super::output::{print, print_json};
 use super::{Failure, duration, task_acts};
 use soloist_domain::dispatch::TaskState;
 use soloist_domain::name::SourceName;
 use soloist_domain::time::{Stamp, StoreTime};
+use soloist_remote::Call;
 use soloist_store::dispatch::{
     LONGEST_KEY, LONGEST_PAYLOAD, NewTask, TASKS_AT_ONCE, TaskFilter, TaskId,
 };
+use soloist_view::json::not_before;
 use soloist_view::lists::{PutTask, PutTasks};
+use soloist_view::millis;
 
 #[derive(Debug, Subcommand)]
 #[expect(missing_docs, reason = "doc comments here are help texts")]
@@ -131,9 +136,9 @@ pub(super) async fn act(office: &Office, command: TaskCommand) -> Result<(), Fai
 }
 
 async fn put(office: &Office, args: &PutArgs) -> Result<(), Failure> {
-    office.check_put(args.user.as_deref()).await?;
+    let acting = office.acting(args.user.as_deref()).await?;
     let mut put =
-        Put { office, args, batch: Vec::new(), lines: Vec::new(), created: 0, existing: 0 };
+        Put { acting, args, batch: Vec::new(), lines: Vec::new(), created: 0, existing: 0 };
     if let Some(key) = &args.key {
         let payload = args.payload.as_deref().unwrap_or("null");
         put.batch.push(task(args, key, payload).map_err(Failure::Usage)?);
@@ -188,7 +193,7 @@ fn task(args: &PutArgs, key: &str, payload: &str) -> Result<NewTask, String> {
 
 /// Tasks on their way, some at a time.
 struct Put<'a> {
-    office: &'a Office,
+    acting: Acting<'a>,
     args: &'a PutArgs,
     batch: Vec<NewTask>,
     lines: Vec<PutTask>,
@@ -198,12 +203,16 @@ struct Put<'a> {
 
 impl Put<'_> {
     async fn send(&mut self) -> Result<(), Failure> {
-        let batch = std::mem::take(&mut self.batch);
-        for put in self.office.put_tasks(&self.args.source, batch).await? {
-            let created = put.status == "created";
-            *(if created { &mut self.created } else { &mut self.existing }) += 1;
-            if self.args.json {
-                self.lines.push(put);
+        let batch = std::mem::take(&mut self.batch).into_iter().map(TaskBody::from);
+        for tasks in in_pieces(batch.collect()) {
+            let call = Call::post("/api/v1/tasks").repeatable().with(&Tasks { tasks });
+            let PutTasks { tasks } = self.acting.ask(call).await?;
+            for put in tasks {
+                let created = put.status == "created";
+                *(if created { &mut self.created } else { &mut self.existing }) += 1;
+                if self.args.json {
+                    self.lines.push(put);
+                }
             }
         }
         Ok(())
@@ -214,5 +223,82 @@ impl Put<'_> {
             return print_json(&PutTasks { tasks: self.lines });
         }
         print(&format!("{} created, {} existed already.", self.created, self.existing))
+    }
+}
+
+/// A task as `POST /api/v1/tasks` takes it.
+#[derive(Serialize)]
+struct TaskBody {
+    key: String,
+    source: String,
+    /// As it was given: numbers and the order of names are kept.
+    payload: Option<Box<RawValue>>,
+    priority: u8,
+    at: Option<String>,
+    every_ms: Option<u64>,
+}
+
+/// How many bytes of tasks are put in one request: less than the 1 MiB that a node reads.
+const LARGEST_REQUEST: usize = 900 * 1024;
+
+impl From<NewTask> for TaskBody {
+    fn from(task: NewTask) -> Self {
+        Self {
+            key: task.key,
+            source: task.source.to_string(),
+            payload: RawValue::from_string(task.payload).ok(),
+            priority: task.priority,
+            at: task.at.map(not_before),
+            every_ms: task.every.map(millis),
+        }
+    }
+}
+
+/// The body of a request that puts them.
+#[derive(Serialize)]
+struct Tasks {
+    tasks: Vec<TaskBody>,
+}
+
+fn in_pieces(tasks: Vec<TaskBody>) -> Vec<Vec<TaskBody>> {
+    let (mut pieces, mut size) = (Vec::new(), LARGEST_REQUEST);
+    for task in tasks {
+        // A sign may be escaped to six bytes in a key, never in a payload, which is JSON already.
+        let own = task.key.len() * 6 + task.payload.as_ref().map_or(0, |raw| raw.get().len()) + 256;
+        if size + own > LARGEST_REQUEST {
+            pieces.push(Vec::new());
+            size = 0;
+        }
+        size += own;
+        if let Some(last) = pieces.last_mut() {
+            last.push(task);
+        }
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn tasks_go_in_requests_that_a_node_reads() {
+        let task = |bytes: usize| TaskBody {
+            key: "k".to_owned(),
+            source: "s".to_owned(),
+            payload: RawValue::from_string(Value::from("x".repeat(bytes)).to_string()).ok(),
+            priority: 0,
+            at: None,
+            every_ms: None,
+        };
+        let pieces = in_pieces((0..40).map(|_| task(60_000)).collect());
+        assert_eq!(pieces.iter().map(Vec::len).sum::<usize>(), 40);
+        for piece in &pieces {
+            assert!(serde_json::to_string(piece).expect("JSON").len() < (1 << 20) - 16);
+        }
+        assert_eq!(pieces.len(), 3);
+        assert!(in_pieces(Vec::new()).is_empty());
     }
 }

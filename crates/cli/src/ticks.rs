@@ -4,12 +4,19 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clap::Args;
+use serde::Deserialize;
+use serde_json::json;
 
-use super::office::Office;
+use super::office::{Office, at};
 use super::output::{print, print_json, table, visible};
 use super::{ActArgs, Failure, ListArgs};
-use soloist_ops::ticks::RunAsk;
-use soloist_view::ticks::{NextTickView, TickView};
+use soloist_remote::{Call, address};
+use soloist_view::ticks::{NextTickView, NextTicks, TickList, TickView};
+
+#[derive(Deserialize)]
+struct AskedRun {
+    tick: String,
+}
 
 /// How often a run that is waited for is looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
@@ -92,7 +99,9 @@ pub(super) async fn next(office: &Office, args: &NextArgs) -> Result<(), Failure
     };
     let mut all = BTreeMap::new();
     for name in &names {
-        all.insert(name.clone(), office.next_ticks(name, args.count.clamp(1, 500)).await?);
+        let path = at(name, &format!("/next?count={}", args.count.clamp(1, 500)));
+        let next: NextTicks = office.get(path).await?;
+        all.insert(name.clone(), next);
     }
     if args.list.json {
         return match &args.job {
@@ -134,7 +143,7 @@ pub(super) fn line(tick: &NextTickView) -> String {
 /// `ticks`.
 pub(super) async fn ticks(office: &Office, args: &TicksArgs) -> Result<(), Failure> {
     let limit = args.limit.clamp(1, 500);
-    let list = office.ticks(&args.job, limit, args.outcome.as_deref()).await?;
+    let list = list(office, &args.job, limit, args.outcome.as_deref()).await?;
     if args.list.json {
         return print_json(&list);
     }
@@ -143,6 +152,16 @@ pub(super) async fn ticks(office: &Office, args: &TicksArgs) -> Result<(), Failu
     }
     let rows: Vec<_> = list.ticks.iter().map(row).collect();
     print(&table(&["TICK", "OUTCOME", "ATTEMPT", "LATE", "WHY"], &rows))
+}
+
+async fn list(
+    office: &Office,
+    job: &str,
+    limit: usize,
+    outcome: Option<&str>,
+) -> Result<TickList, Failure> {
+    let query = [("limit", Some(limit.to_string())), ("outcome", outcome.map(str::to_owned))];
+    office.get(address(&at(job, "/ticks"), &query)).await
 }
 
 fn row(tick: &TickView) -> Vec<String> {
@@ -161,19 +180,21 @@ fn row(tick: &TickView) -> Vec<String> {
 
 /// `trigger`.
 pub(super) async fn trigger(office: &Office, args: &TriggerArgs) -> Result<(), Failure> {
-    let ask = RunAsk {
-        params: each_once(&args.params)?,
-        reason: args.reason.clone(),
-        request: Some(format!("{:032x}", rand::random::<u128>())),
-        tick: args.tick.clone(),
-    };
+    let ask = json!({
+        "params": each_once(&args.params)?,
+        "reason": args.reason,
+        "request_id": format!("{:032x}", rand::random::<u128>()),
+        "tick": args.tick,
+    });
     let job = &args.act.job;
     // Of a tick by name: what became of it before says nothing of the attempt that is asked for.
     let before = match &args.tick {
         Some(name) => attempt_of(office, job, name).await?,
         None => 0,
     };
-    let tick = office.trigger(job, args.act.user.as_deref(), &ask).await?;
+    let call = Call::post(at(job, "/runs")).with(&ask).repeatable();
+    let acting = office.acting(args.act.user.as_deref()).await?;
+    let AskedRun { tick } = acting.ask(call).await?;
     if !args.wait {
         return print(&format!(
             "{tick} is asked for; follow it with: soloist ticks {job}. While it waits it can be taken back, on the page of the job or by DELETE /api/v1/jobs/{job}/runs/TICK"
@@ -181,7 +202,7 @@ pub(super) async fn trigger(office: &Office, args: &TriggerArgs) -> Result<(), F
     }
     eprintln!("soloist: {tick} is asked for, and waited for");
     loop {
-        let list = office.ticks(job, 100, None).await?;
+        let list = list(office, job, 100, None).await?;
         let entry = list.ticks.iter().find(|entry| entry.tick == tick);
         match entry.map(|entry| (entry.outcome.as_str(), entry)) {
             Some((_, entry)) if entry.attempt <= before => tokio::time::sleep(LOOK_AGAIN).await,
@@ -197,7 +218,7 @@ pub(super) async fn trigger(office: &Office, args: &TriggerArgs) -> Result<(), F
 
 /// The newest attempt of that tick; 0: it has none.
 async fn attempt_of(office: &Office, job: &str, name: &str) -> Result<u32, Failure> {
-    let list = office.ticks(job, 500, None).await?;
+    let list = list(office, job, 500, None).await?;
     Ok(list.ticks.iter().find(|entry| entry.tick == name).map_or(0, |entry| entry.attempt))
 }
 

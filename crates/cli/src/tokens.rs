@@ -1,16 +1,20 @@
 //! API tokens and sign-in links: secrets that are printed once, alone on standard output.
 
-use super::context::administrator;
+use serde_json::{Value, json};
+
 use super::office::Office;
 use super::output::{local_of, print, print_json, table};
-use super::{CommandContext, Failure, ListArgs, TokenCommand};
+use super::terminal::{Terminal, administrator};
+use super::{Failure, ListArgs, TokenCommand};
 use soloist_domain::name::UserName;
 use soloist_ops::accounts;
 use soloist_ops::credentials::Expiry;
+use soloist_remote::{Call, part};
 use soloist_store::accounts::{Accounts, Role, User};
 use soloist_store::credentials::ApiToken;
-use soloist_store::nodes::{NodeRecord, Nodes};
-use soloist_view::people::TokenView;
+use soloist_store::nodes::NodeRecord;
+use soloist_view::millis;
+use soloist_view::people::{Me, NewToken, TokenView, Tokens, UserView};
 
 /// `token ...`.
 pub(super) async fn act(office: &Office, command: TokenCommand) -> Result<(), Failure> {
@@ -36,7 +40,19 @@ pub(super) async fn act(office: &Office, command: TokenCommand) -> Result<(), Fa
 }
 
 async fn new(office: &Office, token: ApiToken, expires: Expiry) -> Result<(), Failure> {
-    let (token, secret, role) = office.new_token(token, expires).await?;
+    let role = role_of(office, &token.user).await?;
+    let ApiToken { name, user, collector, sources, rotations, leases, jobs, put, .. } = token;
+    let mut body = json!({
+        "name": name, "user": user, "collector": collector, "sources": sources,
+        "rotations": rotations, "leases": leases, "jobs": jobs, "put": put,
+    });
+    match expires {
+        Expiry::Usual => {}
+        Expiry::After(time) => body["expires_in_ms"] = millis(time).into(),
+        Expiry::Never => body["expires_in_ms"] = Value::Null,
+    }
+    let call = Call::post("/api/v1/tokens").with(&body);
+    let NewToken { token, secret } = office.ask(call).await?;
     let ends = token.expires.as_deref().unwrap_or("never");
     eprintln!(
         "soloist: token {} for {} ({}), ends {ends}; keep it now, it is not shown again. Use: Authorization: Bearer TOKEN",
@@ -47,8 +63,20 @@ async fn new(office: &Office, token: ApiToken, expires: Expiry) -> Result<(), Fa
     print(&secret)
 }
 
+/// What an account may do. One that is no admin may ask it of itself only.
+async fn role_of(office: &Office, user: &UserName) -> Result<Role, Failure> {
+    match office.get(format!("/api/v1/users/{}", part(user.as_str()))).await {
+        Ok(UserView { role, .. }) => Ok(role),
+        Err(refused @ Failure::Refused(_)) => match office.get("/api/v1/me").await? {
+            Me { name, role, .. } if name == user.as_str() => Ok(role),
+            _ => Err(refused),
+        },
+        Err(other) => Err(other),
+    }
+}
+
 async fn list(office: &Office, args: &ListArgs) -> Result<(), Failure> {
-    let tokens = office.tokens().await?;
+    let tokens: Tokens = office.get("/api/v1/tokens").await?;
     if args.json {
         return print_json(&tokens);
     }
@@ -85,16 +113,20 @@ pub(super) fn only_for(token: &TokenView) -> String {
 }
 
 async fn revoke(office: &Office, id: &str) -> Result<(), Failure> {
-    let user = office.revoke_token(id).await?;
+    let all: Tokens = office.get("/api/v1/tokens").await?;
+    office.tell(Call::delete(format!("/api/v1/tokens/{}", part(id)))).await?;
+    let of = all.tokens.into_iter().find(|token| token.id == id);
+    let user = of.map_or_else(|| "its account".to_owned(), |token| token.user);
     print(&format!("Token {id} of {user} is revoked."))
 }
 
-/// `link`.
-pub(super) async fn link(context: &CommandContext, user: Option<UserName>) -> Result<(), Failure> {
-    let users = context.store.users().await?;
+/// `link`. It is done at the store itself: whoever can open that makes sign-in links, also while there is no account, and no address
+/// of a node may do so.
+pub(super) async fn link(terminal: &Terminal, user: Option<UserName>) -> Result<(), Failure> {
+    let users = terminal.store.users().await?;
     let user = match user {
         Some(name) => {
-            let account = context.account(&name).await?;
+            let account = terminal.account(&name).await?;
             if account.role != Role::Admin {
                 return Err(Failure::Refused(format!(
                     "{name} is {}: links are for admins; set a password with soloist user passwd {name}",
@@ -103,10 +135,10 @@ pub(super) async fn link(context: &CommandContext, user: Option<UserName>) -> Re
             }
             Some(name)
         }
-        None => the_admin(context, &users).await?,
+        None => the_admin(terminal, &users).await?,
     };
-    let at = served(context).await?;
-    let url = accounts::make_link(&context.store, &administrator(), user.clone(), &at).await?;
+    let (store, at) = (&terminal.store, &terminal.served);
+    let url = accounts::make_link(store, &administrator(), user.clone(), at).await?;
     let does = match &user {
         Some(name) => format!("signs in {name}"),
         None => "makes the first admin, as soloist user add NAME --role admin does".to_owned(),
@@ -115,14 +147,8 @@ pub(super) async fn link(context: &CommandContext, user: Option<UserName>) -> Re
     print(&url)
 }
 
-/// Where links lead to.
-pub(super) async fn served(context: &CommandContext) -> Result<String, Failure> {
-    let nodes = context.store.nodes().await?;
-    Ok(served_at(&nodes, &context.config.public_url).to_owned())
-}
-
 /// Where a node serves: it may have been started with another address than the configuration says.
-fn served_at<'a>(nodes: &'a [NodeRecord], configured: &'a str) -> &'a str {
+pub(super) fn served_at<'a>(nodes: &'a [NodeRecord], configured: &'a str) -> &'a str {
     let mut known = nodes
         .iter()
         .filter(|node| node.is_alive())
@@ -135,13 +161,13 @@ fn served_at<'a>(nodes: &'a [NodeRecord], configured: &'a str) -> &'a str {
 }
 
 /// The only admin, or the acting one; `None` while there is none.
-async fn the_admin(context: &CommandContext, users: &[User]) -> Result<Option<UserName>, Failure> {
+async fn the_admin(terminal: &Terminal, users: &[User]) -> Result<Option<UserName>, Failure> {
     let admins: Vec<&UserName> =
         users.iter().filter(|user| user.role == Role::Admin).map(|user| &user.name).collect();
     match admins.as_slice() {
         [] => Ok(None),
         [only] => Ok(Some((*only).clone())),
-        several => match context.actor(None).await {
+        several => match terminal.actor(None).await {
             Ok(own) if own.role == Some(Role::Admin) => Ok(Some(own.user)),
             _ => {
                 let names: Vec<&str> = several.iter().map(|name| name.as_str()).collect();

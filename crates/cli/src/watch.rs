@@ -1,5 +1,5 @@
-//! Following the store from a terminal: a change, Ctrl-C, or a look once a second for what time alone changes. Under `--server`
-//! no events come, so the store is looked at every half second.
+//! Following the store from a terminal: a change, Ctrl-C, or a look once a second for what time alone changes. Its events are heard at
+//! the store itself: handlers answer calls and hear nothing. Under `--server` no events come, so a node is asked every half second.
 
 use std::io::IsTerminal as _;
 use std::time::Duration;
@@ -35,13 +35,13 @@ impl Watch {
     pub(super) async fn start(office: &Office) -> Result<Self, Failure> {
         let interrupt = signal(SignalKind::interrupt())
             .map_err(|error| Failure::Failed(format!("cannot listen for Ctrl-C: {error}")))?;
-        let events = match office {
-            Office::Store(context) => {
-                let jobs: Vec<JobName> =
-                    context.jobs().iter().map(|job| job.name.clone()).collect();
-                Some(context.store.subscribe(&jobs).await?)
+        let events = match office.terminal() {
+            Some(terminal) => {
+                let jobs = office.jobs().await?.jobs.into_iter();
+                let jobs: Vec<_> = jobs.filter_map(|job| JobName::new(&job.name).ok()).collect();
+                Some(terminal.store.subscribe(&jobs).await?)
             }
-            Office::Server(_) => None,
+            None => None,
         };
         Ok(Self { events, interrupt, shown: String::new() })
     }

@@ -1,4 +1,4 @@
-//! `[[alert]]` and `[channel.NAME]`: what people are told of, and by which way.
+//! `[[alert]]` and `[channel.NAME]`: which alerts are sent, and where.
 //!
 //! It checks text and files and sends nothing; that is the business of `alerts`.
 
@@ -258,7 +258,7 @@ fn rule(section: &Section<'_>, channels: &BTreeSet<&str>) -> Option<Rule> {
 pub(super) fn warn_of_idle(root: &Section<'_>, rules: &[Rule], jobs: &[JobConfig]) {
     let Some(field) = root.get("alert") else { return };
     if field.value.as_array().is_none_or(|all| all.len() != rules.len()) {
-        // Some are wrong, and that is told already.
+        // Some are wrong, and that is reported already.
         return;
     }
     for (rule, section) in rules.iter().zip(field.tables(ALERTS)) {

@@ -1,6 +1,6 @@
-//! What can only be known by looking at this machine: commands, directories, permissions.
+//! Checks that need this machine: commands, directories, permissions.
 //!
-//! It reads metadata and first lines and changes nothing; the values were found well formed before.
+//! It reads metadata and first lines and changes nothing; the form of the values was checked before.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -35,7 +35,7 @@ fn directory(dir: &Path) -> Result<(), String> {
 /// What a look came to, by what was looked for.
 type Looks<K, V = ()> = RefCell<HashMap<K, Result<V, String>>>;
 
-/// What was found while one configuration is looked at: a thousand jobs with the same program look for it once.
+/// What was found while one configuration is checked: a thousand jobs with the same program look for it once.
 #[derive(Default)]
 pub struct Found {
     programs: Looks<(String, PathBuf, OsString)>,

@@ -1,9 +1,9 @@
-//! Files that are secret: who may read and write them, said once for secrets of jobs, tokens, keys of certificates and the
-//! secrets of providers and channels. It knows nothing of what stands in them.
+//! Who may read and write a secret file: one rule for secrets of jobs, tokens, keys of certificates and the secrets of providers and
+//! channels. It knows nothing of their content.
 //!
-//! Nobody but the owner may write such a file, and nobody but the owner may read it, with one exception: the group may, if the
-//! file belongs to root or to this process, and the group is one of this process' own. So are the files that Kubernetes makes of
-//! a Secret: 0440, of root and `fsGroup`.
+//! Only the owner may write such a file, and only the owner may read it, with one exception: the group may read it, if the file belongs
+//! to root or to this process, and the group is one of this process' own. Kubernetes makes the files of a Secret so: 0440, of root and
+//! `fsGroup`.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
@@ -21,7 +21,7 @@ const GROUP: u32 = 0o050;
 /// Opens a secret file, and says what it is: the name may mean another file a moment later.
 ///
 /// # Errors
-/// Why it is none, with its name and the remedy.
+/// Why it is refused, with its name and the remedy.
 pub(super) fn open(file: &Path) -> Result<(File, Metadata), String> {
     let shown = file.display();
     let failed = |error: io::Error| match error.kind() {

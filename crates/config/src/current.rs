@@ -1,4 +1,4 @@
-//! The configuration in force: a node that is told to read it again puts the newer one in the place of the older.
+//! The configuration in force; a reload replaces it.
 
 use std::sync::Arc;
 

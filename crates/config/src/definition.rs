@@ -27,7 +27,7 @@ impl Config {
 }
 
 impl JobConfig {
-    /// As this node tells it. A directory under `base`, the one of the file, is told relative to it: the same file may
+    /// As this node reports it. A directory under `base`, the one of the file, is reported relative to it: the same file may
     /// lie elsewhere on another machine.
     #[must_use]
     pub fn definition(&self, base: &Path, now: StoreTime) -> Definition {

@@ -1,4 +1,4 @@
-//! A tolerant walk over a TOML document: it notes what is wrong with a value and goes on with the next.
+//! A tolerant walk over a TOML document: it notes what is wrong with a value and continues with the next.
 //!
 //! serde would stop at the first mistake. This file knows TOML, lines and types; it knows no key of ours.
 
@@ -78,7 +78,7 @@ impl<'a> Field<'a> {
         self.report.warn(self.place.clone(), self.key.clone(), text);
     }
 
-    /// Notes that this build is without `part`, if it is; the rest of the field is looked at all the same.
+    /// Notes that this build is without `part`, if it is; the rest of the field is still checked.
     pub(super) fn needs(&self, part: Part) {
         if let Some(why) = part.missing() {
             self.report.lacking.borrow_mut().add(self.place.clone(), self.key.clone(), why);
@@ -259,7 +259,7 @@ impl<'a> Section<'a> {
     }
 }
 
-/// Parses the whole file; mistakes of syntax are noted with line and column, and nothing else is then looked at,
+/// Parses the whole file; mistakes of syntax are noted with line and column, and nothing else is then checked,
 /// because what follows a broken line would be reported wrongly.
 pub(super) fn parse<'a>(report: &Report, text: &'a str) -> Option<Spanned<DeTable<'a>>> {
     let (table, errors) = DeTable::parse_recoverable(text);

@@ -1,7 +1,6 @@
-//! What of the configuration is about strangers at the door: caps and times of connections, trusted proxies, host names,
-//! certificates.
+//! The part of the configuration about strangers: limits of connections, trusted proxies, host names, certificates.
 //!
-//! It reads the values and checks them; what they mean for a request is decided in `web`.
+//! It reads and checks the values; `web` decides what they mean for a request.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The user that a job runs as, and the files of its secrets: what this machine says of them now. It keeps nothing.
+//! The user of a job and the files of its secrets: what this machine says about them now. It keeps nothing.
 
 use std::ffi::CString;
 use std::os::unix::fs::MetadataExt as _;
@@ -69,7 +69,7 @@ pub(super) fn closed_to<'a>(account: &Account, dir: &'a Path) -> Option<&'a Path
 }
 
 /// The content of a secret, without a mark before it and the line ends behind it. Whoever makes the file in a volume swaps a
-/// link: each call reads what stands there now.
+/// link: each call reads its current target.
 ///
 /// # Errors
 /// What is wrong, with the file and the remedy, never with the value.

@@ -1,5 +1,5 @@
-//! What follows the end of a run, by the rules of its job. The rules are the same for scripts that a node starts and for programs
-//! that hold a lease themselves.
+//! What happens after the end of a run, by the rules of its job. The rules are the same for scripts and for programs that hold a lease
+//! themselves.
 //!
 //! It draws no random number and writes nothing.
 

@@ -1,4 +1,4 @@
-//! `history`: how long it is kept who held a job and who wanted it.
+//! `history`: how long runs and participations of a job are kept.
 
 use std::time::Duration;
 

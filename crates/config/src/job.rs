@@ -87,7 +87,7 @@ pub(super) struct Surroundings<'a> {
     pub(super) path: &'a str,
     /// Groups of accounts, as the file has them.
     pub(super) groups: &'a Groups,
-    /// As in [`Overrides`](super::Overrides): then nothing of this machine is looked at.
+    /// As in [`Overrides`](super::Overrides): then nothing of this machine is checked.
     pub(super) looks: bool,
     /// What was looked for on this machine already.
     pub(super) found: &'a check::Found,
@@ -350,7 +350,7 @@ fn env(section: &Section<'_>) -> Option<BTreeMap<String, String>> {
     whole.then_some(env)
 }
 
-/// Accounts by name, `@` and the name of a group, or `*`. The members of a group that the file has stand in the list, too:
+/// Accounts by name, `@` and the name of a group, or `*`. The members of a group that the file has are in the list, too:
 /// another group is one that accounts bring with them from where they sign in.
 fn accounts(section: &Section<'_>, key: &str, groups: &Groups) -> Option<Vec<String>> {
     let mut names = names(section, key, |text| match text.strip_prefix('@') {
@@ -434,7 +434,7 @@ fn user(
     Some(Some(name.to_owned()))
 }
 
-/// Files that are read at each start; whether they are there and closed to others is looked at now, too.
+/// Files that are read at each start; whether they exist and are closed to others is checked now, too.
 fn secrets(
     section: &Section<'_>,
     env: Option<&BTreeMap<String, String>>,

@@ -92,7 +92,7 @@ pub struct Config {
     pub doors: Doors,
     /// Single sign-on, where it is set up.
     pub oidc: Option<Arc<Oidc>>,
-    /// What people are told of, and by which way.
+    /// Which alerts are sent, and where.
     pub alerting: Arc<Alerting>,
     /// Called every minute by one node that sees the store.
     pub heartbeat_url: Option<Secret>,

@@ -1,10 +1,10 @@
-//! Keys of `[[job]]` that stand by themselves: its group on the page, and how long a run may last or be silent.
+//! Independent keys of `[[job]]`: its group on the page, and how long a run may last or be silent.
 
 use std::time::Duration;
 
 use super::document::Section;
 
-/// A run that may last less than this is none.
+/// The shortest limit of a run.
 const LEAST: Duration = Duration::from_secs(1);
 /// A heading must fit a line.
 const LONGEST_GROUP: usize = 64;

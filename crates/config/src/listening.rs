@@ -1,7 +1,7 @@
-//! Where a node of this configuration listens, and nothing else of it.
+//! Where a node of this configuration listens, and nothing else.
 //!
-//! For a command that asks a running node whether it lives. The node goes on with the configuration it has, whatever became of the
-//! file. So nothing is checked here, and what cannot be read is the default.
+//! For a command that asks a running node whether it is alive. The node keeps its configuration, whatever happens to the file. So
+//! nothing is checked here, and the default replaces what cannot be read.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};

@@ -36,13 +36,13 @@ pub struct Overrides {
     pub node: Option<String>,
     /// The name that a running node has, for when none is given; else one is made up.
     pub own_name: Option<NodeName>,
-    /// For a command that runs no job and serves no page: nothing of this machine is looked at then but the file itself: no
-    /// directory, program or user of a job, no secret and no certificate. An operator who looks at the cluster may be any user of
+    /// For a command that runs no job and serves no page: only the file itself is read then, nothing else of this machine: no
+    /// directory, program or user of a job, no secret and no certificate. An operator who reads the cluster's state may be any user of
     /// any machine.
     pub only_looks: bool,
 }
 
-/// A configuration looked at as a whole.
+/// A configuration that was checked as a whole.
 #[derive(Debug)]
 pub struct Examination {
     /// The configuration, or everything that is wrong with it.
@@ -173,7 +173,7 @@ pub fn examine(path: Option<&Path>, overrides: Overrides, env: Environment<'_>) 
     let config = Loader { root, env, overrides, base }.config(file);
     let (mut problems, mut warnings) =
         (RefCell::into_inner(report.problems), RefCell::into_inner(report.warnings));
-    // A command that only looks does without single sign-on and mail. Whoever must repair the file is told the same by all.
+    // A command that only looks does without single sign-on and mail. The person who repairs the file gets the same message from all.
     if !looks || !problems.is_empty() {
         problems.0.append(&mut RefCell::into_inner(report.lacking).0);
     }

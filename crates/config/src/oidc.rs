@@ -1,7 +1,7 @@
-//! `[oidc]`: at which provider people sign in, and what its groups mean here.
+//! `[oidc]`: the provider of single sign-on, and what its groups mean here.
 //!
-//! It checks text and files and asks no network. Which account belongs to whom is decided in `ops::external`, what is said to
-//! the provider in `web::oidc`.
+//! It checks text and files and uses no network. `ops::external` decides which account a person gets; `web::oidc` talks to the
+//! provider.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -111,7 +111,7 @@ pub struct Oidc {
     pub create_accounts: bool,
     /// Roots in PEM that are trusted beside the usual ones.
     pub ca: Option<Vec<u8>>,
-    /// What stands on the button.
+    /// The text of the button.
     pub button: Title,
 }
 

@@ -1,4 +1,4 @@
-//! Parameters of a job: what a person may say to one run, and how that is checked. A script gets them as variables, never in a command line.
+//! Parameters of a job: what a person may set for one run, and how that is checked. A script gets them as variables, never in a command line.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -12,7 +12,7 @@ use soloist_domain::tick::{Fill, Tick};
 const REMEDY: &str = r#"write params = { day = { type = "date", default = "yesterday" }, mode = { type = "choice", of = ["fast", "full"], default = "fast" } }"#;
 /// The longest text, in bytes.
 const LONGEST: usize = 4_096;
-/// How a name of a variable may begin and go on.
+/// How a name of a variable may begin and continue.
 const NAME: &str = "use lower-case letters, digits and '_', a letter first, at most 40";
 
 /// One parameter.
@@ -92,9 +92,9 @@ impl Param {
             },
             ParamKind::Choice(of) if of.iter().any(|one| one == given) => Ok(given.to_owned()),
             ParamKind::Choice(of) => {
-                let of = of.join(" or ");
-                let text = format!("{name}: {given:?} is none of its values: write {of}");
-                no(text, "refused-param-choice", &[("of", &of)])
+                let text =
+                    format!("{name}: {given:?} is none of its values: write {}", of.join(" or "));
+                no(text, "refused-param-choice", &[("of", &of.join(", "))])
             }
             ParamKind::Int { min, max } => {
                 let Ok(number) = given.parse::<i64>() else {
@@ -162,12 +162,11 @@ pub fn values(
 ) -> Result<BTreeMap<String, String>, Detail> {
     if let Some(unknown) = given.keys().find(|name| params.iter().all(|one| one.name != **name)) {
         let known: Vec<&str> = params.iter().map(|param| param.name.as_str()).collect();
-        return Err(match known.is_empty() {
-            true => format!("{unknown}: the job has no parameters").into(),
-            false => {
-                format!("{unknown}: no such parameter: the job has {}", known.join(", ")).into()
-            }
-        });
+        let text = match known.is_empty() {
+            true => format!("{unknown}: the job has no parameters"),
+            false => format!("{unknown}: no such parameter: the job has {}", known.join(", ")),
+        };
+        return Err(Detail::new(text).told("refused-param-unknown", &[("name", unknown)]));
     }
     params
         .iter()

@@ -1,4 +1,4 @@
-//! What of a newer configuration a running node can take.
+//! Which part of a new configuration a running node can apply.
 
 use super::{Config, Doors, address};
 

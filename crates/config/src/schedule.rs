@@ -1,4 +1,4 @@
-//! The keys of `[[job]]` that say when it runs: its schedule, what becomes of ticks, its parameters.
+//! The keys of `[[job]]` that say when it runs: its schedule, the rules for its ticks, its parameters.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +43,7 @@ const SHORTEST: Duration = Duration::from_secs(1);
 /// The longest time that counts from a tick: ten years. What is longer is a slip, and sums of it must stay dates.
 const LONGEST: Duration = Duration::from_secs(3_650 * 86_400);
 
-/// When a job runs, and what becomes of its ticks.
+/// When a job runs, and the rules for its ticks.
 #[derive(Debug, Clone)]
 pub struct Scheduled {
     /// Its expressions.
@@ -60,7 +60,13 @@ impl Scheduled {
         let plan = Arc::new(Schedule::of_text(job, text)?);
         let filler = params::Filler { params: Vec::new(), zone: jiff::tz::TimeZone::UTC };
         let (ticks, rules) = (plan.clone(), Rules::default());
-        let law = tick::Schedule { ticks, rules, text: plan.text(), params: Arc::new(filler) };
+        let law = tick::Schedule {
+            ticks,
+            rules,
+            text: plan.text(),
+            params: Arc::new(filler),
+            lacks: Default::default(),
+        };
         Some(Self { plan, law, params: Vec::new() })
     }
 }
@@ -73,7 +79,7 @@ impl PartialEq for Scheduled {
 
 impl Eq for Scheduled {}
 
-/// What stands in the other keys of the job.
+/// The values of the other keys of the job.
 pub(super) struct Beside<'a> {
     pub(super) name: Option<&'a JobName>,
     /// `zone` at the top of the file.
@@ -113,8 +119,13 @@ pub(super) fn read(section: &Section<'_>, beside: &Beside<'_>) -> Option<Option<
     let zone = plan.zone().and_then(|zone| jiff::tz::TimeZone::get(zone).ok());
     let filler =
         params::Filler { params: params.clone(), zone: zone.unwrap_or(jiff::tz::TimeZone::UTC) };
-    let law =
-        tick::Schedule { ticks: plan.clone(), rules, text: plan.text(), params: Arc::new(filler) };
+    let law = tick::Schedule {
+        ticks: plan.clone(),
+        rules,
+        text: plan.text(),
+        params: Arc::new(filler),
+        lacks: Default::default(),
+    };
     let now = StoreTime(jiff::Timestamp::now().as_millisecond());
     if let Some(field) = section.get(main).filter(|_| law.ticks.after(now).is_none()) {
         field.warn("is over: no tick comes any more, and nothing runs by itself; write a later one, or remove the job");

@@ -1,7 +1,6 @@
-//! A certificate and its key, read from their files and held against each other.
+//! A certificate and its key: read from their files and compared.
 //!
-//! `check` refuses what is wrong with them before a node starts, and a node that reads them again uses the same words. It
-//! opens no connection.
+//! `check` reports faults before a node starts; a node that reads them again uses the same words. It opens no connection.
 
 use std::path::Path;
 

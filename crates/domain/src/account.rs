@@ -1,4 +1,4 @@
-//! A user of the machine that a script is run as. It looks up nothing.
+//! A Unix user for scripts. It looks up nothing.
 
 use serde::{Deserialize, Serialize};
 

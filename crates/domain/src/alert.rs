@@ -1,7 +1,7 @@
-//! Alerts: what a node sees that a person must be told of, since when, and which alerts begin and end by it.
+//! Alerts: what a person must know, since when, and which alerts begin and end.
 //!
-//! It decides; it reads no clock and sends nothing. Every node watches all the time, so that a node that becomes the sender
-//! knows since when something lasts.
+//! It decides; it reads no clock and sends nothing. Every node watches all the time, so that a node that becomes the sender knows since
+//! when a condition lasts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -49,7 +49,7 @@ pub enum When {
     TooQuick,
     /// No run of a wanted job has ended well for as long as the rule says.
     NoSuccessFor,
-    /// A channel takes no message. No rule says so: the other channels are told.
+    /// A channel accepts no message. It needs no rule: the other channels report it.
     ChannelLost,
 }
 
@@ -135,7 +135,7 @@ impl When {
         others || self.is_of_ticks()
     }
 
-    /// What of the ticks of a job it is about, if that stands in the job's record.
+    /// What of the ticks of a job it is about, if that is in the job's record.
     #[must_use]
     pub fn trouble(self) -> Option<Kind> {
         match self {
@@ -283,7 +283,7 @@ pub struct Mark {
 pub enum Holds {
     /// It begins when it has lasted for long enough, and keeps one on.
     Begins,
-    /// Its time goes on, and it keeps one on: a job that was missing is starting.
+    /// Its time continues, and it keeps one on: a job that was missing is starting.
     Counts,
     /// It only keeps one on: the fault is not over.
     Keeps,
@@ -427,7 +427,7 @@ pub struct On {
     pub subject: Subject,
     /// [`Mark::print`] when it began.
     pub print: String,
-    /// The channels that are to hear of it.
+    /// The channels that are to get it.
     pub to: Vec<String>,
     /// Those that have heard that it began.
     pub heard: BTreeSet<String>,
@@ -456,7 +456,7 @@ impl On {
                 match other.heard.contains(channel) {
                     true => !is_worse,
                     false if other.muted => false,
-                    // Neither is told: the worse one is, or that which began first.
+                    // Neither was sent: the worse one is sent, or the one that began first.
                     false => others > rank || (others == rank && Some(nth) < mine),
                 }
             },

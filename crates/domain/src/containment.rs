@@ -1,5 +1,5 @@
-//! How a script's processes are kept together, so that not one can outlive its lease: three ways, the strongest first.
-//! Which of them a machine allows is found out by `guard::containment`; why there are three is ADR 0007.
+//! The levels of containment, which keep every process of a script from outliving its lease: three, the strongest first.
+//! `guard::containment` finds out which of them a machine allows; ADR 0007 explains why there are three.
 
 use std::fmt;
 use std::str::FromStr;

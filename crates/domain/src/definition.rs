@@ -1,7 +1,7 @@
-//! What a node tells of the definition of a job, so that others can compare it with their own and show a job that they do
-//! not define, and what follows: where definitions differ.
+//! What a node reports about the definition of a job, so that others can compare it with their own and show a job that they do not
+//! define; and the differences.
 //!
-//! Values are told as hashes, so that the store learns no secret of an `env`. It compares and decides nothing else.
+//! Values are reported as hashes, so that the store learns no secret of an `env`. It compares and decides nothing else.
 
 use std::collections::BTreeMap;
 

@@ -1,11 +1,11 @@
-//! Why something was refused, told twice: in English for programs and the command line, and as a message for people on pages.
+//! Why something was refused, twice: in English for programs and the command line, and as a message for people on pages.
 //!
-//! The two may differ: a program is told which call helps, a person what to press. This file has no sentences and knows no
-//! language; the messages are those of `words`, said by `web`.
+//! The two may differ: a program reads which call helps, a person what to press. This file has no sentences and knows no language; the
+//! messages are in `words`, and `web` renders them.
 
 use std::fmt::{self, Display};
 
-/// What is said to whoever is refused something.
+/// The message of a refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Detail {
     text: String,
@@ -16,7 +16,7 @@ pub struct Detail {
 pub type Message = (&'static str, Vec<(&'static str, String)>);
 
 impl Detail {
-    /// What programs are told; people too, if nothing else is said for them.
+    /// The text for programs; for people too, if there is no other.
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), message: None }
     }
@@ -35,7 +35,7 @@ impl Detail {
         Self { text: format!("{words}{}", self.text), ..self }
     }
 
-    /// What programs are told.
+    /// The text for programs.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text

@@ -1,15 +1,16 @@
 //! May this store be trusted? One pure function on the record that a store keeps about itself.
 //!
-//! A store that forgot leases grants them a second time. FLUSHALL, a restart without persistence, a promoted replica and a clock
-//! that was set each make a store forget, or let leases end too early. A process notices each of them:
+//! A store that forgot leases grants them a second time. FLUSHALL, a restart without persistence, a promoted replica and a clock that was
+//! set each make a store forget, or end leases too early. A process detects each of them:
 //!
-//! - the record is gone, or is another than a process remembers: the store was emptied or replaced;
+//! - the record is gone, or differs from the one that a process remembers: the store was emptied or replaced;
 //! - the server is another process than the record names: it restarted, or another one took over, and the newest writes may be lost;
 //! - a process saw the store's clock jump ([`Look::suspect`]).
 //!
 //! Then nothing is granted until every lease that may have been forgotten is over (*quarantine*), while living holders assert theirs
-//! again. The record says how long that is: it notes the longest lease of those that are asserted again (of jobs and commands, and not of programs) in two buckets that turn more slowly than any lease lasts, so
-//! that one long lease of last week does not lengthen the quarantine of today.
+//! again. The record says how long that is: it keeps the longest lease of those that are asserted again (of jobs and commands, not of
+//! programs) in two buckets that rotate more slowly than any lease lasts, so that one long lease of last week does not lengthen the
+//! quarantine of today.
 //!
 //! Another server is another epoch: versions are not compared across it. All instants are milliseconds of the store's clock.
 
@@ -36,7 +37,7 @@ pub struct Epoch {
     pub version: u64,
 }
 
-/// Who looks at the record, and at what.
+/// Who reads the record, and what.
 #[derive(Debug, Clone, Copy)]
 pub struct Look<'a> {
     /// The epoch that this process remembers; empty before its first look.

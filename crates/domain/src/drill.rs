@@ -1,7 +1,7 @@
-//! A drill: an operator has the holder of a job crash on purpose, and the take-over is measured.
+//! A drill: an operator crashes the holder of a job on purpose, and the take-over is measured.
 //!
-//! The order is bound to one token, which is one grant of the lease: no later run, no other node and no restarted
-//! process can take it for its own. It stays in the job's record with its result until the next one.
+//! The order is bound to one token, which is one grant of the lease: no later run, no other node and no restarted process can take it for
+//! its own. It stays in the job's record with its result until the next one.
 
 use std::time::Duration;
 

@@ -1,6 +1,7 @@
-//! The URL of a ZooKeeper that has the leases of a store; and how it travels with the URL of the store to everybody who opens that, guards too.
+//! The URL of a ZooKeeper with the leases of a store; and how it travels with the URL of the store to every process that opens that, guards
+//! too.
 //!
-//! Text alone, for the rooms that configure a store and for the one that opens it. No message repeats the URL: it may hold a password.
+//! Text only, for the rooms that configure a store and for the one that opens it. No message repeats the URL: it may hold a password.
 
 const SCHEME: &str = "zookeeper://";
 const PORT: u16 = 2181;

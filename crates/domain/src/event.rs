@@ -1,7 +1,7 @@
 //! What happened to a job, in the words that its channel in Redis carries.
 //!
-//! An event is a hint that saves time: it carries the job's new version, and a process that receives it reads the
-//! state. A lost event costs milliseconds, never a wrong picture.
+//! An event only saves time: it carries the job's new version, and a process that receives it reads the state. A lost event costs
+//! milliseconds, never a wrong state.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
-//! Asking for a lease and keeping it: the questions that a node puts to the store, and the answers.
+//! Requests for leases and renewals, and their answers.
 //!
-//! Data alone. `transition/lease.rs` decides the answers. A store and a node with words of their own would not agree on who
-//! may run.
+//! Data only. `transition/lease.rs` decides the answers. If a store and a node had types of their own, they would not agree on who may
+//! run.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::lease::Token;
 use super::name::{JobName, NodeName, Owner, RunId};
 use super::time::{Began, StoreTime};
 
-/// What must hold besides the lease being free.
+/// Conditions beside a free lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
     /// Wanted (a participant, no hold), not given up, `next.at` reached, not reserved by a move for another node.
@@ -106,12 +106,12 @@ pub enum Renewed {
     Lost,
 }
 
-/// How a lease was given back by who knows its token.
+/// The outcome of a release by a caller that knows its token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Released {
     /// The lease is free from now on.
     Yes,
-    /// Nobody has it, and nothing was changed: it was given back before, ran out, or was never granted.
+    /// Nobody has it, and nothing was changed: it was released before, expired, or was never granted.
     Nothing,
     /// The lease is another's: nothing was changed.
     Another,

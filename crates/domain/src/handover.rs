@@ -1,7 +1,7 @@
-//! Hand-overs: whether a move may be asked for, and how long it keeps a job for another node.
+//! Moves: whether one may be requested, and how long it reserves a job for another node.
 //!
-//! One rule for page, API, command line and supervisor. A move that is impossible is refused with the reason. One that has
-//! become impossible (the node that it is for has died since) keeps no node from running the job.
+//! One rule for page, API, command line and supervisor. An impossible move is refused with the reason. One that has become impossible
+//! (its target node has died since) keeps no node from running the job.
 
 use std::time::Duration;
 

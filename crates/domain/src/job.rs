@@ -1,4 +1,4 @@
-//! What the store knows of a job, and the one word that says what it is doing.
+//! What the store knows of a job, and the one word for its state.
 //!
 //! The state is computed from *wanted x lease x run x freshness* and never stored.
 
@@ -422,7 +422,7 @@ impl State {
     }
 }
 
-/// From where a record is looked at.
+/// The viewpoint on a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Viewpoint {
     /// The store's clock now, as well as this node knows it.
@@ -504,7 +504,7 @@ pub fn state(record: &JobRecord, view: &Viewpoint) -> State {
         return State::Held;
     }
     if record.participants.is_empty() {
-        // A run that somebody asked for is to come all the same.
+        // A requested run still comes.
         return if record.wanted() { State::Waiting } else { State::Off };
     }
     if let Some(upcoming) = view.ticks {

@@ -1,7 +1,7 @@
-//! What runs did and said: the reports of nodes, and the entries made from them.
+//! What runs did and printed: the reports of nodes, and the entries made from them.
 //!
-//! Data alone. `transition/run.rs` and `transition/output.rs` decide what becomes of a report; the history must read the same
-//! whichever store kept it.
+//! Data only. `transition/run.rs` and `transition/output.rs` decide what a report changes; the history must read the same whichever store
+//! kept it.
 
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ pub struct Ended {
     pub run: RunId,
     pub exit: Exit,
     pub end: RunEnd,
-    /// Processes that had to be killed besides the script's first one.
+    /// Processes that had to be killed in addition to the script's first one.
     pub processes_killed: u32,
     pub then: Then,
     /// When it started, for a store that does not know (any more); `None` when that is not known here either.
@@ -82,7 +82,7 @@ pub struct RunEntry {
     pub node: NodeName,
     pub token: Token,
     pub started: StoreTime,
-    /// `None`: it is going on.
+    /// `None`: it is under way.
     pub ended: Option<StoreTime>,
     pub exit: Exit,
     pub end: Option<RunEnd>,

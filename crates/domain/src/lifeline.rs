@@ -1,7 +1,7 @@
-//! A program that is watched as a script is (contract 15): what one process works under, when it is killed, and what its death gives back.
+//! A watched program: the leases that one process works under, when it is killed, and what its death releases.
 //!
-//! The watcher keeps one [`Process`] for each that it watches. The kernel alone says that a process is dead; nothing else gives a lease
-//! back. What a process says of an instant counts for its secret: the greatest counts, whatever connection said it.
+//! The watcher keeps one [`Process`] for each that it watches. Only the kernel can report a death; nothing else releases a lease. Of the
+//! instants that a process sends for a secret the greatest counts, whatever connection sent it.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -20,7 +20,7 @@ pub struct Work {
     pub secret: String,
     /// The work is over by then.
     pub until: Boot,
-    /// Whether the lease is given back when the process is dead; else it is only killed in time.
+    /// Whether the lease is released when the process is dead; otherwise it is only killed in time.
     pub release: bool,
     /// Whether the node said that this is the secret of the holder.
     pub checked: bool,
@@ -91,7 +91,7 @@ pub fn told(secret: &str) -> Option<(Token, Duration)> {
 }
 
 impl Process {
-    /// It works under `name` until `until`, or goes on to.
+    /// It works under `name` until `until`, or extends to it.
     ///
     /// # Errors
     /// [`NotWatched`]: nothing was changed.

@@ -1,7 +1,7 @@
-//! How long a run may last, how long it may say nothing, and since when it stands still.
+//! How long a run may last, how long it may be silent, and since when it is stuck.
 //!
-//! It only decides: the watcher of a run asks often, by a clock that also runs while the machine sleeps. That a run stands still
-//! is one law for the alert `stuck` and for pages, so that both say it at the same moment.
+//! It only decides: the watcher of a run asks often, by a clock that also runs while the machine sleeps. One rule says when a run is stuck,
+//! for the alert `stuck` and for pages, so that both say it at the same moment.
 
 use std::fmt;
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub struct Limits {
 pub enum Quiet {
     /// It is stopped at that instant, unless it says something before.
     StopsAt(StoreTime),
-    /// It has stood still since then, and nothing stops it.
+    /// It has been stuck since then, and nothing stops it.
     StuckSince(StoreTime),
 }
 

@@ -1,8 +1,8 @@
 //! One line that people write and others read: display names, names of tokens, reasons.
 //!
-//! What cannot be seen, or makes a reader see something else than what is written, is refused here and nowhere else. It decides
-//! nothing about scripts: every letter of every language is fine. Some letters and emoji are written with characters that have no
-//! shape of their own (Persian and Sinhala with joiners, flags with tags): [`shapes`] knows where those belong to what is seen.
+//! Invisible characters, and those that make a reader see something else than what is written, are refused here and nowhere else. It
+//! decides nothing about scripts: every letter of every language is allowed. Some letters and emoji contain characters that have no shape
+//! of their own (Persian and Sinhala with joiners, flags with tags): [`shapes`] knows where those belong to the visible text.
 
 mod shapes;
 

@@ -1,7 +1,7 @@
 //! How much output of a job is kept, and which lines a reader asks for.
 //!
-//! Data and arithmetic alone. The bytes of the kept lines are counted in *stretches* of about a sixteenth of the bound. So the
-//! record of a job says which lines to drop and no line has to be read for it. A line costs the same however many are kept.
+//! Data and arithmetic only. The bytes of the kept lines are counted in *stretches* of about a sixteenth of the bound. So the record of a
+//! job says which lines to drop, and no line must be read for that. A line costs the same however many are kept.
 
 use serde::{Deserialize, Serialize};
 
@@ -138,7 +138,7 @@ pub enum LogFrom {
 pub struct LogPage {
     /// Oldest first.
     pub lines: Vec<LogLine>,
-    /// Where to go on in the same direction: the number of the last line that was looked at. `None`: there is nothing else.
+    /// Where to continue in the same direction: the number of the last line that was examined. `None`: there is nothing else.
     pub next: Option<u64>,
 }
 

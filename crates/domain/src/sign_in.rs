@@ -1,15 +1,15 @@
 //! How often a person may try to sign in: pure.
 //!
-//! Three counts, each of attempts that were let through in the last [`WINDOW`]:
+//! Three counts, each of attempts that were admitted in the last [`WINDOW`]:
 //!
 //! - of one account from one address: strict, because a person mistypes a few times and a guesser does not stop;
-//! - of one account from addresses that have not signed in to it yet: a guesser with many addresses is slowed down, and the owner of
-//!   the account is not locked out where they have signed in before;
-//! - of one address, whatever the account: generous, because an office may share it. Attempts on an account that has signed in from
-//!   there count nothing here and are not refused for it, so a guesser in the same office locks no colleague out.
+//! - of one account from addresses that have not signed in to it yet: this slows a guesser with many addresses down, and does not lock the
+//!   owner of the account out where they have signed in before;
+//! - of one address, whatever the account: generous, because an office may share it. Attempts on an account that has signed in from there
+//!   do not count here and are not refused for it, so a guesser in the same office locks no colleague out.
 //!
-//! After the free attempts each further one must wait, longer every time up to a bound. An attempt that is refused counts nothing, so
-//! no person is locked out for ever.
+//! After the free attempts each further one must wait, longer every time up to a bound. A refused attempt does not count, so no person is
+//! locked out for ever.
 
 use std::time::Duration;
 

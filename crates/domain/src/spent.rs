@@ -1,10 +1,10 @@
-//! Ticks that callers name themselves: of the lease of a name one run for each of them (`soloist run --tick`).
+//! Ticks that callers name themselves: one run of a lease name for each of them (`soloist run --tick`).
 //!
-//! A tick is spent in the step that grants its lease, before anything is started. So whatever dies when, no tick is run twice; one whose
-//! holder died between that step and the start was run by nobody, which everybody who comes later is told.
+//! A tick is spent in the step that grants its lease, before anything starts. So whatever dies when, no tick runs twice. If its holder died
+//! between that step and the start, the tick did not run at all, and every later caller learns that.
 //!
-//! The newest one of a name stands in the record, so that grant and note are one step on every store. The older ones stand beside it, each
-//! under its own text: a grant reads one of them and never all. Before another takes the place of the newest, that one must be there.
+//! The newest tick of a name is in the record, so that grant and entry are one step on every store. The older ones are rows beside it, each
+//! under its own text: a grant reads one of them and never all. Before another replaces the newest, that one must have its row.
 
 use std::time::Duration;
 
@@ -126,7 +126,7 @@ impl Newest {
 }
 
 impl Once {
-    /// Whether a tick that stands so is not run for this.
+    /// Whether a tick in this state does not run for this.
     #[must_use]
     pub fn is_refused(&self, standing: Standing) -> bool {
         match standing {
@@ -165,7 +165,7 @@ impl Spent {
     }
 }
 
-/// What is known of `tick`: from the record, and from what stands beside it.
+/// What is known of `tick`: from the record, and from the rows beside it.
 #[must_use]
 pub fn known<'a>(
     record: &'a JobRecord,

@@ -20,7 +20,7 @@ pub struct Facts {
     pub wanted: bool,
     /// This node may run it: listed in `nodes`, not draining, not shutting down.
     pub eligible: bool,
-    /// Until when a move asks this node to let go, or keeps the job for another. It lapses by itself: no event says so.
+    /// Until when a move asks this node to let go, or keeps the job for another. It expires by itself: no event says so.
     pub reserved_until: Option<Boot>,
     /// No node may start before this.
     pub not_before: Option<Boot>,
@@ -144,7 +144,7 @@ pub enum Effect {
 
 /// How soon to ask again when an answer was lost.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
-/// A waiting node looks at least this often, whatever hints it missed.
+/// A waiting node asks again at least this often, in case a hint was lost.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// A lease with less trust left than this is not worth starting a script under.
 const LEAST_TRUST: Duration = Duration::from_millis(100);
@@ -210,7 +210,7 @@ pub fn step(slot: &mut JobSlot, input: Input, now: Boot) -> Vec<Effect> {
             let free = facts.held_until.is_none_or(|until| until <= now);
             if !free {
                 *free_since = None;
-                // A node that was refused because of this lease need not wait for the end of its pause once the lease is given back.
+                // A node that was refused because of this lease need not wait for the end of its pause once the lease is released.
                 *pause_until = now;
                 effects.push(Effect::Wake(facts.held_until.unwrap_or(now).min(now + LOOK_AGAIN)));
                 return effects;

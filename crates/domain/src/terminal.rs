@@ -1,8 +1,8 @@
-//! What a line of output would look like on a terminal: its text, its colours, and nothing else of what a terminal does.
+//! What a line of output would look like on a terminal: its text, its colours, and nothing else that a terminal does.
 //!
-//! Read are only the sequences that choose a look (SGR, ECMA-48 8.3.117). Every other sequence is removed, and so is every control
-//! character but the tab: a line can neither move a cursor nor hide what is beside it. A sequence without an end loses only its
-//! beginning, so that no text behind it is hidden. Each line begins plain.
+//! Only the sequences that choose a look are read (SGR, ECMA-48 8.3.117). Every other sequence is removed, and so is every control
+//! character but the tab: a line can neither move a cursor nor hide what is beside it. A sequence without an end loses only its beginning,
+//! so that no text behind it is hidden. Each line begins plain.
 
 use std::borrow::Cow;
 

@@ -1,8 +1,8 @@
 //! What sources did in the last day, by quarters of an hour: one memory for all nodes.
 //!
-//! A source counts for as long as it exists and keeps no history. When a quarter is over, one node writes down what each source did
-//! in it, and how far its counters have come ([`Mark::next`]). A quarter in which nothing was done costs no write. What was done while
-//! no node looked belongs to the quarter at whose end a node looks again. Who writes, and where, is the store's business.
+//! A source counts for as long as it exists and keeps no history. At the end of a quarter one node records what each source did in it, and
+//! how far its counters have come ([`Mark::next`]). A quarter without activity costs no write. What was done while no node looked belongs to
+//! the quarter at whose end a node looks again. The store decides who writes, and where.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

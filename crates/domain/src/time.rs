@@ -1,8 +1,7 @@
 //! Kinds of instant that must never be mixed.
 //!
-//! [`Boot`] is this machine's CLOCK_BOOTTIME: it cannot be set and runs on in suspend; every deadline a
-//! script depends on is one. [`StoreTime`] is the store's wall clock: the only clock that is written
-//! down, compared between nodes and shown to people. Reading either is the business of other rooms.
+//! [`Boot`] is this machine's CLOCK_BOOTTIME: it cannot be set and runs in suspend; every deadline of a script is one. [`StoreTime`] is the
+//! store's wall clock: the only clock that is stored, compared between nodes and shown to people. Other rooms read the clocks.
 
 use std::ops::{Add, Sub};
 use std::time::Duration;
@@ -77,7 +76,7 @@ impl StoreTime {
 
 /// When something began, as the process that did it remembers: on its machine's clock, and on the store's once that answered.
 ///
-/// A store that forgot is told again, and shows the same instant as before.
+/// A store that forgot gets it again, and shows the same instant as before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Began {
     /// On this machine's clock.

@@ -1,4 +1,4 @@
-//! The level of containment that a node chose for its guards, as it tells them.
+//! The level of containment that a node chose, in the form that it passes to its guards.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use soloist_domain::containment::Containment;
 use soloist_domain::name::{NodeName, RunId};
 
-/// What a guard is told about containment.
+/// What a guard gets about containment.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Choice {
     /// The level to use.

@@ -1,6 +1,6 @@
-//! Which level of containment this machine really allows: tried, not guessed, by a process made for it.
+//! Which level of containment this machine allows: tested, not guessed, by a process made for it.
 //!
-//! A node asks once at its start and tells every guard ([`Choice`]). It cannot try by itself: a process with threads
+//! A node tests once at its start and passes the result to every guard ([`Choice`]). It cannot test by itself: a process with threads
 //! must not fork into a namespace, so this program is started once more and does exactly what a guard would do.
 
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ impl Available {
         }
     }
 
-    /// What guards are told: the level `wanted`, or without one the strongest.
+    /// The choice for the guards: the level `wanted`, or without one the strongest.
     ///
     /// # Errors
     /// When `wanted` is not available: why, and what to do.

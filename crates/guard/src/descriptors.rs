@@ -1,7 +1,7 @@
-//! How many files a process may have open: a node takes all it may have, and every process it starts gets the old limit back.
+//! The limit of open files: a node raises its own to the maximum, and every process it starts gets the old limit back.
 //!
-//! A script may use select(2), which breaks above 1,024. So a node raises its own soft limit only, and says the old one to each
-//! of its guards and nurseries, which take it before they do anything else.
+//! A script may use select(2), which fails above 1,024. So a node raises only its own soft limit, and passes the old one to its guards
+//! and nurseries, which set it before they do anything else.
 
 use std::ffi::{OsStr, OsString};
 use std::io;

@@ -224,7 +224,7 @@ impl Line {
     }
 }
 
-/// What an init is told.
+/// The orders to an init.
 #[derive(Serialize)]
 struct Order<'a> {
     plan: &'a Plan,

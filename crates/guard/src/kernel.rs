@@ -64,7 +64,7 @@ const KEPT: u64 = 1 << 0 // CHOWN
 /// Undoes what `nohup` and its like left behind, a Python program for instance an ignored SIGXFSZ. A process inherits what is ignored:
 /// a script would be deaf, and with SIGCHLD ignored no child could be waited for at all.
 pub(super) fn reset_signals() -> Result<(), Errno> {
-    // signal(7): the kernel allows no change of these two, so nobody can have ignored them.
+    // signal(7): the kernel allows no change of these two, so no process can have ignored them.
     let inherited = |signal: &Signal| !matches!(signal, Signal::SIGKILL | Signal::SIGSTOP);
     for inherited in Signal::iterator().filter(inherited) {
         // SAFETY: SIG_DFL installs no handler, so no code of ours can run in signal context.
@@ -83,7 +83,7 @@ pub(super) fn close_inherited() -> Result<(), Errno> {
 
 /// Closes what a copy of another process has no business with: all but standard input, output and error, and `kept`.
 ///
-/// A value that owns another descriptor must never be dropped in this process: it goes on without returning.
+/// A value that owns another descriptor must never be dropped in this process: it continues without returning.
 pub(super) fn close_all_but(kept: Option<RawFd>) -> Result<(), Errno> {
     let kept = kept.and_then(|fd| u32::try_from(fd).ok()).filter(|fd| *fd > 2);
     let (before, after) = match kept {
@@ -109,7 +109,7 @@ pub(super) fn forget_variable(name: &OsStr) {
         let value = libc::getenv(in_c.as_ptr());
         if !value.is_null() {
             for at in 0..libc::strlen(value) {
-                // Volatile: no code reads it again, and it must be written all the same.
+                // Volatile: no code reads it again, and it must still be written.
                 value.add(at).write_volatile(b'*'.cast_signed());
             }
         }
@@ -206,7 +206,7 @@ impl Becoming {
             nix::sys::prctl::set_dumpable(false)?;
         }
         nix::sys::prctl::set_no_new_privs()?;
-        // A script that may not enter it is told so, and does not start in a directory where it can open nothing.
+        // A script that may not enter it fails with that message, and does not start in a directory where it can open nothing.
         chdir(self.dir.as_c_str())
     }
 }
@@ -263,7 +263,7 @@ pub(super) fn start_numbered(
     };
     drop(writing);
     let mut error = [0; 4];
-    // The end of the pipe without a word is a successful exec: the other side was closed by it.
+    // The end of the pipe without a message is a successful exec: the other side was closed by it.
     if nix::unistd::read(&reading, &mut error)? == 0 {
         score(child);
         return Ok(child);
@@ -347,7 +347,7 @@ fn in_memory(text: &str) -> io::Result<File> {
     Ok(file)
 }
 
-/// The arguments of clone3(2), as far as they are used; what stands behind them counts as zero.
+/// The arguments of clone3(2), as far as they are used; the rest counts as zero.
 #[repr(C)]
 #[derive(Default)]
 struct CloneArguments {
@@ -384,7 +384,7 @@ fn fork_as(flags: libc::c_int, numbers: &[libc::pid_t]) -> Result<Option<Pid>, E
         set_tid_size: numbers.len() as u64,
         ..CloneArguments::default()
     };
-    // SAFETY: without CLONE_VM and without a stack this is fork(2): the child goes on in a copy of everything. Guards
+    // SAFETY: without CLONE_VM and without a stack this is fork(2): the child continues in a copy of everything. Guards
     // have a single thread, so no lock is held by a thread that is not there. The pointers outlive the call.
     let result = unsafe {
         libc::syscall(libc::SYS_clone3, &raw const arguments, size_of::<CloneArguments>())

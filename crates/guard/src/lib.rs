@@ -45,7 +45,7 @@ use message::{NURSERY, PROBE, WORD};
 use watch::NotStarted;
 
 /// Runs as a guard if this process was started as one; `None` otherwise. Call it first in `main`. `open` opens the store in which the lease is
-/// given back when the node is gone.
+/// released when the node is gone.
 #[must_use]
 pub fn entry(open: Opener) -> Option<i32> {
     if std::env::args_os().nth(1).is_none_or(|word| word != WORD) {

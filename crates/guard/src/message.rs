@@ -61,7 +61,7 @@ pub struct Plan {
     pub token: Token,
     pub owner: Owner,
     pub store_url: String,
-    /// The nodes by which it is given back, instead of by the store.
+    /// The nodes that release it, instead of the store.
     #[serde(default)]
     pub server: Option<Access>,
     pub prefix: String,
@@ -71,7 +71,7 @@ pub struct Plan {
     pub note: PathBuf,
     /// TERM goes out this long before a deadline that no renewal has moved.
     pub term_before_deadline: Duration,
-    /// What it is, and so how its lease is given back under [`Plan::token`].
+    /// Its kind, which decides how its lease is released under [`Plan::token`].
     pub work: Work,
     /// The user that the script is to be; `None`: the guard's own.
     pub account: Option<Account>,
@@ -82,9 +82,9 @@ pub struct Plan {
 /// What is held while the command runs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Work {
-    /// A lease of its own: given back by recording the end of the run.
+    /// A lease of its own: released by recording the end of the run.
     Run,
-    /// A task that a collector has in hand: given back by reporting its result.
+    /// A claimed task: returned by reporting its result.
     Task {
         /// Which.
         id: TaskId,

@@ -1,5 +1,5 @@
-//! Words and paths of the system in a message that is JSON: a file name or a variable of a user need not be UTF-8, and reaches
-//! the script byte by byte. A word is a text where it is UTF-8, and a list of its bytes where it is not.
+//! Words and paths of the system in a JSON message: a file name or a variable of a user need not be UTF-8, and reaches the script byte
+//! by byte. A word is a text if it is UTF-8, otherwise a list of its bytes.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};

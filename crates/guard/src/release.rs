@@ -1,11 +1,10 @@
-//! Gives the lease back for a node that is dead, after the tree is proved gone: a run's by recording its end, a task's
-//! by reporting what came of it, a turn by passing it.
+//! Releases the lease for a dead node, after the tree is proved gone: it records the end of a run, reports the result of a task, or
+//! passes a turn.
 //!
-//! A guard of a node that runs jobs asks the node's agent: one process with a connection that is open already. So two
-//! hundred guards of a dead node do not dial at once, and another node is told a millisecond after the proof. A guard
-//! without an agent, or whose agent does not answer, dials by itself. Either way it tries for as long as the lease could
-//! still be in the way of another node, then leaves it to run out. A second attempt to give a lease back is refused: its
-//! token is gone.
+//! A guard of a node that runs jobs asks the node's agent: one process with an open connection. So two hundred guards of a dead node do
+//! not connect at once, and another node is notified a millisecond after the proof. A guard without an agent, or whose agent does not
+//! answer, connects by itself. Either way it retries while the lease could still block another node, then lets it expire. A second
+//! attempt to release is refused: its token is gone.
 //!
 //! Only here does a guard start a runtime: nothing is left to kill, so nothing can be late.
 
@@ -57,7 +56,7 @@ const AGENT_PATIENCE: Duration = Duration::from_secs(2);
 /// How often the agent's connection is used, so that it is there when it is needed.
 const STAY_CONNECTED: Duration = Duration::from_secs(10);
 
-/// What is given back, and where.
+/// What is released, and where.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Lost {
     job: JobName,
@@ -132,7 +131,7 @@ impl Lost {
         }
     }
 
-    /// What a node is told; twice is as once. `None`: there is nothing that it could be told.
+    /// The report to a node; idempotent. `None`: there is nothing to report.
     fn call(&self) -> Option<Call> {
         let call = match &self.held {
             Held::Task(id) => {
@@ -257,7 +256,7 @@ impl Door {
     }
 }
 
-/// The process that gives back for all guards of one node, as they and the nursery know it.
+/// The process that releases for all guards of one node, as they and the nursery know it.
 pub(super) struct Agent {
     line: OwnedFd,
     pid: Pid,
@@ -291,7 +290,7 @@ impl Agent {
         self.line.as_raw_fd()
     }
 
-    /// Has `lost` given back; false when that must be done otherwise.
+    /// Lets it release `lost`; false when the caller must do that in another way.
     pub(super) fn give_back(&self, lost: &Lost) -> bool {
         self.ask(lost).unwrap_or(false)
     }
@@ -364,7 +363,7 @@ fn serve_from(line: OwnedFd, nursing: &Nursing, open: Opener) -> io::Result<()> 
 }
 
 enum Heard {
-    /// What to give back, and where to say that it is done.
+    /// What to release, and where to report that it is done.
     Request(Box<Lost>, OwnedFd),
     /// Answered by the end of its line: the guard does it by itself.
     Nonsense,

@@ -1,10 +1,9 @@
-//! What keeps the memory and the environment of a node, its nursery, its agent and its guards from the scripts they run.
+//! Protects the memory and the environment of a node, its nursery, its agent and its guards from the scripts they run.
 //!
-//! A script of the same user could read `/proc/PID/environ` and `/proc/PID/mem`, or attach a debugger: the password of the
-//! store stands there. For a process that is not dumpable the kernel refuses all of that to every process without
-//! CAP_SYS_PTRACE; and scripts do not have that (`kernel`). A fork inherits this state, an exec resets it: so each of our
-//! programs sets it first. What else a process of the same user may do (read our files, send signals) is outside the
-//! scope of this file: ADR 0019.
+//! A script of the same user could read `/proc/PID/environ` and `/proc/PID/mem`, or attach a debugger, and so read the store's password.
+//! For a process that is not dumpable the kernel refuses that to every process without CAP_SYS_PTRACE, which scripts do not have
+//! (`kernel`). A fork inherits this state, an exec resets it: so each of our programs sets it first. Other rights of the same user (read
+//! our files, send signals) are outside the scope of this file: ADR 0019.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

@@ -1,4 +1,4 @@
-//! What this process is called in `ps`: a copy of another bears that one's name until it says its own.
+//! The name of this process in `ps`: a forked copy keeps the name of its parent until it sets its own.
 
 use std::fs::{self, File};
 use std::io::IoSlice;

@@ -1,12 +1,11 @@
 //! A process tree: finding it, ending it, and proving that nothing is left.
 //!
-//! Every descendant of a script, also one that forked twice and called setsid, is a descendant of its guard, because
-//! the guard, or the init of the script's pid namespace, is their reaper. So one walk from parent to child serves every
-//! level of containment. Where the kernel has a way of its own to kill all of them, that is used: in a namespace
-//! its init is killed, and in a cgroup `cgroup.kill` is written, each as long as the tree is large. The walk only counts,
-//! or finds processes that left the cgroup.
+//! Every descendant of a script, also one that forked twice and called setsid, is a descendant of its guard, because the guard, or the
+//! init of the script's pid namespace, is their reaper. So one walk from parent to child works on every level of containment. Where the
+//! kernel can kill all of them, that is used: in a namespace its init is killed, in a cgroup `cgroup.kill` is written; each takes as long
+//! as the tree is large. The walk then only counts, or finds processes that left the cgroup.
 //!
-//! Proof of death is `ECHILD` and nothing else. Sources: prctl(2) PR_SET_CHILD_SUBREAPER, pid_namespaces(7).
+//! Only `ECHILD` proves the death. Sources: prctl(2) PR_SET_CHILD_SUBREAPER, pid_namespaces(7).
 
 use std::collections::HashSet;
 use std::fs;
@@ -83,7 +82,7 @@ impl Tree {
         }
     }
 
-    /// Something besides signals of children that says that it is time to [`Tree::reap`].
+    /// Another sign than signals of children that it is time to [`Tree::reap`].
     pub(super) fn line(&self) -> Option<BorrowedFd<'_>> {
         match &self.held {
             Held::Namespace(init) => init.line(),

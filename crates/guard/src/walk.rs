@@ -1,8 +1,8 @@
-//! Processes as the kernel shows them: which is below which, and which is which.
+//! The process tree as the kernel shows it: parents, children, and the identity of a process.
 //!
-//! A walk over all processes of the machine would make the end of many runs cost their square: it is taken only when the
-//! quick one leads nowhere. A signal goes only to a process whose parent is in the tree at that moment, through a pidfd.
-//! Sources: pidfd_open(2), proc_pid_stat(5), proc_tid_children(5).
+//! A walk over all processes of the machine costs too much when many runs end at once: it is used only if the quick one fails. A signal
+//! goes only to a process whose parent is in the tree at that moment, through a pidfd. Sources: pidfd_open(2), proc_pid_stat(5),
+//! proc_tid_children(5).
 
 use std::collections::{HashMap, HashSet};
 use std::fs;

@@ -1,7 +1,7 @@
-//! One script under one guard: started when the plan comes, killed in time, and proved gone.
+//! One script under one guard: started when the plan arrives, killed in time, and proved gone.
 //!
-//! The deadline is an absolute instant of CLOCK_BOOTTIME that only messages of the node move, and only forwards. Even if something
-//! fails meanwhile, this ends with the proof (`ECHILD`) and no sooner.
+//! The deadline is an absolute instant of CLOCK_BOOTTIME that only messages of the node move, and only forwards. Even after an error
+//! this ends with the proof (`ECHILD`) and not before.
 
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -62,7 +62,7 @@ pub(super) fn guard(
     // A node without a limit of its own left the one that this guard was started with.
     plan.core = plan.core.or_else(shield::core_before);
     let deadline = sabotage::deadline(deadline, clock::boot());
-    // A guard that leads a group already is told EPERM and keeps its session; its script gets one of its own anyway.
+    // A guard that leads a group already gets EPERM and keeps its session; its script gets one of its own anyway.
     nix::unistd::setsid().ok();
     nix::sys::prctl::set_child_subreaper(true)?;
     let signals =
@@ -153,7 +153,7 @@ impl Watch {
             } else {
                 kill_at.unwrap_or(self.term_at)
             };
-            // Without a timer the clock is looked at all the time.
+            // Without a timer the clock is polled.
             let limit =
                 if set(timer, wake).is_ok() { PollTimeout::NONE } else { PollTimeout::from(2u8) };
             let stdin = std::io::stdin();

@@ -39,7 +39,7 @@ pub(super) async fn attach(
             }
             Err(_) => {}
         }
-        // Who no longer listens behind the file, or there is none.
+        // The listener of the file is gone, or there is no file.
         let old_kernel =
             cfg!(debug_assertions) && std::env::var_os("LIFELINE_OF_AN_OLD_KERNEL").is_some();
         start(&Watching { path: path.clone(), old_kernel })?;

@@ -1,7 +1,7 @@
-//! The node's end of the watcher (`guard/watcher`): it finds the watcher of its socket file or starts one, and answers what that asks. Is this
-//! an API token? Is this the secret of the holder? This process is dead: give back what it worked under.
+//! The node's end of the watcher (`guard/watcher`): it finds the watcher of its socket file or starts one, and answers its questions. Is this
+//! an API token? Is this the secret of the holder? When a process died, it releases the leases of that process.
 //!
-//! The watcher outlives the node; what it said and nobody answered, it says to the next node again.
+//! The watcher outlives the node and repeats unanswered questions to the next node.
 
 mod attach;
 
@@ -39,7 +39,7 @@ pub struct LifeLine {
     pub path: PathBuf,
     /// This node.
     pub node: NodeName,
-    /// Where leases are given back.
+    /// Where leases are released.
     pub desk: LeaseDesk,
     /// Which jobs are programs'.
     pub config: Current,

@@ -1,7 +1,7 @@
-//! What administrators do to accounts, and people to their own: who may, and the entry in the audit in the same step.
+//! Acts on accounts, by administrators and by their owners: the right, and the entry in the audit in the same step.
 //!
-//! An account is administered by admins ([`Actor`] with that role, by no bound token), by a person who reaches the store from
-//! a terminal, and by the holder of a one-time link. Tokens and sessions are `credentials`.
+//! Admins ([`Actor`] with that role, by no bound token), a person at a terminal with access to the store, and the holder of a one-time link
+//! may administer an account. Tokens and sessions are `credentials`.
 
 use super::{Act, Actor, OpsError, Result, Signature, line, noting, quota};
 use soloist_domain::detail::Detail;
@@ -14,7 +14,7 @@ use soloist_store::{Store, StoreError};
 /// Longest display name, in characters.
 pub const DISPLAY_NAME_MAX: usize = 64;
 
-/// What the audit calls whoever makes the first account.
+/// The name in the audit of the person who makes the first account.
 pub const FIRST_ADMIN: &str = "the first admin";
 
 /// A display name as it is kept; an empty one is none.
@@ -51,8 +51,10 @@ pub async fn one(store: &Store, actor: &Actor, name: &str) -> Result<User> {
 fn unknown(name: &str) -> OpsError {
     let name: String = name.chars().take(64).collect();
     OpsError::NotFound(
-        Detail::new(format!("there is no account {name:?}: GET /api/v1/users lists them"))
-            .told("refused-no-account", &[("user", &name)]),
+        Detail::new(format!(
+            "there is no account {name:?}: GET /api/v1/users lists them, and soloist user list"
+        ))
+        .told("refused-no-account", &[("user", &name)]),
     )
 }
 

@@ -1,4 +1,4 @@
-//! The names of all acts: the codes that stand in the audit, and the messages that say them to people.
+//! The names of all acts: the codes in the audit, and their messages for people.
 
 macro_rules! acts {
     ($($name:ident, $code:literal, $message:literal, $told:literal;)*) => {
@@ -12,7 +12,7 @@ macro_rules! acts {
             /// Every act.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
-            /// As it stands in the audit.
+            /// As in the audit.
             #[must_use]
             pub fn code(self) -> &'static str {
                 match self {

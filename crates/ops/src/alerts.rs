@@ -31,7 +31,7 @@ pub async fn mute(
     if let Mute::For(lasting) = mute
         && !(Duration::from_secs(1)..=LONGEST_MUTE).contains(&lasting)
     {
-        let text = "an alert can be mute for 1 second to 366 days: say a time between them";
+        let text = "an alert can be muted for 1 second to 366 days: give a time between them";
         return Err(OpsError::Malformed(Detail::new(text).told("refused-mute-time", &[])));
     }
     let said = reason(given)?;

@@ -1,9 +1,8 @@
 //! Who may see what of the audit: once, for page, API and command line.
 //!
 //! Admins see everything. Operators see what people and programs did, and from where. Viewers see that as well, but only their own
-//! addresses. Only admins see refusals: they tell from where the doors are tried, and who is being tried for. What was done to a
-//! job, a rotation or an alert is shown to readers who may see it, and what was done to one that is no more to admins: who might
-//! see it then, nobody knows any more.
+//! addresses. Only admins see refusals: they show from where and for whom somebody tries to get in. What was done to a job, a rotation or
+//! an alert is visible to readers who may see it, and to admins when it no longer exists, because its viewers are then unknown.
 
 use super::{OpsError, Result};
 use soloist_domain::detail::Detail;

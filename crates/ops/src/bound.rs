@@ -1,9 +1,9 @@
-//! What a token may not go beyond: the names it was made for.
+//! The scope of an API token: the jobs, leases, sources and rotations it may touch.
 //!
-//! A token that is bound to any name may only do acts on names that it is bound to, of each kind: one that is for a source
-//! is for no job. It reads nothing else of jobs, leases, sources, tasks and rotations either: lists leave others out, and another name is
-//! refused whether it exists or not. A collector binds otherwise: it says as whom a token acts in dispatch and rotations, and that it acts
-//! nowhere else; what it reads is decided by the role alone. Roles are not decided here.
+//! A bound token may act only on names that it is bound to, of each kind: one for a source is for no job. It reads nothing else of jobs,
+//! leases, sources, tasks and rotations: lists leave others out, and another name is refused whether it exists or not. A collector binds
+//! differently: it says as whom a token acts in dispatch and rotations, and that it acts nowhere else; the role alone decides what it
+//! reads. Roles are not decided here.
 
 use std::fmt::Display;
 

@@ -6,7 +6,7 @@
 //! zeros. The last line, `{"end":true,...}`, says how many entries came before it, so that a cut end shows, and which are the first and
 //! the last.
 //!
-//! There is no key: a person who changes a file can make its chain anew. The last hash says so, if it was kept elsewhere or begins the
+//! There is no key: a person who changes a file can make its chain anew. The last hash shows it, if it was kept elsewhere or begins the
 //! next export.
 
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! All of a store into another one: a person who reaches both may do that. The target's audit says who did it.
+//! Copies all of a store into another one: for a person with access to both. The target's audit records who did it.
 
 use super::{Act, Signature, entry};
 use soloist_store::copy::{self, Copied, CopyError, How, Tally};
@@ -13,7 +13,7 @@ pub struct From<'a> {
     pub shown: &'a str,
 }
 
-/// As [`copy::copy`]; `named` opens both stores, `progress` is told what was copied so far.
+/// As [`copy::copy`]; `named` opens both stores, `progress` gets what was copied so far.
 ///
 /// # Errors
 /// [`CopyError`].

@@ -1,6 +1,6 @@
 //! API tokens and sessions: people make and end their own, admins those of all accounts.
 //!
-//! A token never makes a credential, unless it is an admin's and bound to nothing: what leaks could otherwise outlive its own
+//! A token never makes a credential, unless it is an admin's and bound to nothing: a leaked one could otherwise outlive its own
 //! revocation.
 
 use std::time::Duration;

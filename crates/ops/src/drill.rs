@@ -1,4 +1,4 @@
-//! Whether a drill may be ordered. Page, API and command line ask here: they refuse the same things in the same words.
+//! Whether a drill may be ordered: the same rules and words for page, API and command line.
 
 use soloist_domain::detail::Detail;
 use soloist_domain::job::{JobRecord, LeaseRecord};
@@ -9,7 +9,7 @@ use soloist_store::nodes::{NodeRecord, takers};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoDrill {
     /// An operator forbids the job: no node would take over.
-    #[error("{job} is held by {by}, so nobody would take over: soloist resume {job}")]
+    #[error("{job} is held by {by}, so no node would take over: soloist resume {job}")]
     Held {
         /// Which job.
         job: JobName,
@@ -17,7 +17,7 @@ pub enum NoDrill {
         by: String,
     },
     /// There is no node to crash.
-    #[error("{0} is not running, so there is nobody to crash: soloist why {0}")]
+    #[error("{0} is not running, so there is no holder to crash: soloist why {0}")]
     NotRunning(JobName),
     /// Its holder is no process of Soloist.
     #[error(

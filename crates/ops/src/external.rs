@@ -1,8 +1,8 @@
 //! Which account a person from a provider of single sign-on gets, and with which role.
 //!
-//! The link is the issuer with the subject, never a name and never an e-mail address: people can choose those, and a provider
-//! may give them to another person later. Groups say the role at every sign-in. What the provider says was verified before
-//! (`web::oidc`); this room knows no HTTP.
+//! The link is the issuer with the subject, never a name and never an e-mail address: people can choose those, and a provider may give
+//! them to another person later. Groups set the role at every sign-in. `web::oidc` verified the provider's answer before; this room knows
+//! no HTTP.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -186,7 +186,7 @@ async fn take_role(store: &Store, user: &User, role: Role, by: &Signature) -> Re
     }
 }
 
-/// What is named among the `operators` and `viewers` of jobs and is no account, while a first sign-in makes one: whoever is called so at the
+/// Names among the `operators` and `viewers` of jobs without an account, while a first sign-in makes one: a person of that name at the
 /// provider gets what was meant for somebody else. A sentence for each name.
 #[must_use]
 pub fn unclaimed(config: &Config, users: &[User]) -> Vec<String> {

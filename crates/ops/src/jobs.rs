@@ -159,7 +159,7 @@ pub async fn drill(
     let Some(at) = store.request_drill(&job.name, lease.token, &actor.user).await? else {
         let (job, node) = (&job.name, &lease.node);
         return Err(OpsError::Conflict(
-            Detail::new(format!("{job} has just left {node}, so nobody was crashed: try again"))
+            Detail::new(format!("{job} has just left {node}, so no node was crashed: try again"))
                 .told("refused-drill-left", &[("job", job), ("node", node)]),
         ));
     };

@@ -1,4 +1,4 @@
-//! Who may take a lease over HTTP, renew it and give it back.
+//! Who may acquire a lease over HTTP, renew it and release it.
 //!
 //! Grants are no acts of people: a job's are runs in its history, so nothing is added to the audit.
 

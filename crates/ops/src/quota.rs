@@ -1,8 +1,8 @@
 //! How much there may be of what people and programs make: sources, rotations, tasks, accounts, tokens, leases.
 //!
-//! A program that runs wild fills the store that all share. Each number is far beyond what is sensible, and reaching one is
-//! refused with the number and the remedy. It is counted before the write and not in its step: requests at the same time may
-//! go beyond it by as many as they are. What may be in one request is not decided here (`domain`, `store`).
+//! A faulty program could fill the store that all share. Each number is far beyond what is sensible; a refusal names the number and the
+//! remedy. It is counted before the write and not in its step: simultaneous requests may exceed it by their number. The size of one
+//! request is limited elsewhere (`domain`, `store`).
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -62,7 +62,7 @@ pub(super) async fn rotation(store: &Store, name: &RotationName) -> Result<Optio
     Ok(None)
 }
 
-/// Room for these tasks in their sources. A source that is missing is not told of here.
+/// Room for these tasks in their sources. A missing source is not reported here.
 pub(super) async fn tasks(store: &Store, tasks: &[NewTask]) -> Result<()> {
     let mut names: Vec<&SourceName> = tasks.iter().map(|task| &task.source).collect();
     names.sort();

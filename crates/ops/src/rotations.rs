@@ -86,7 +86,7 @@ pub async fn remove(
     let holder = gone.turn.as_ref().map_or("nobody", |turn| turn.worker.as_str());
     if !gone.done {
         let why = Detail::new(format!(
-            "{holder} has the turn of {rotation}, and {} wait for it: what goes on under the turn would go on beside the next; end it first, or repeat it with ?force=true, or soloist rotation remove {rotation} --yes",
+            "{holder} has the turn of {rotation}, and {} wait for it: its work would overlap with the next turn; stop it first, or repeat it with ?force=true, or soloist rotation remove {rotation} --yes",
             gone.waiting
         ));
         let n = ("n", &gone.waiting as &dyn Display);

@@ -126,7 +126,7 @@ pub async fn block(
 /// # Errors
 /// As [`pause`]; [`OpsError::Conflict`] when a source is full.
 pub async fn put_tasks(store: &Store, actor: &Actor, tasks: &[NewTask]) -> Result<Vec<bool>> {
-    // This is checked first, so that an account that may put nothing at all is told so.
+    // This is checked first, so that an account that may put nothing at all learns that.
     actor.check_put()?;
     tasks.iter().try_for_each(|task| actor.bound.check_source(&task.source))?;
     quota::tasks(store, tasks).await?;
@@ -241,7 +241,7 @@ pub async fn remove_task(
             let who = view.held.as_ref().map_or("a collector", |(who, ..)| who.as_str());
             return Err(OpsError::Conflict(
                 Detail::new(format!(
-                    "{who} has this task in hand, and what it does on it would be lost: repeat it with ?force=true, or soloist task remove {} --yes",
+                    "{who} is working on this task, and its work would be lost: repeat it with ?force=true, or soloist task remove {} --yes",
                     id.0
                 ))
                 .told("refused-task-held", &[("collector", &who)]),

@@ -1,4 +1,4 @@
-//! Runs that people ask for: now, by hand, or of a tick by its name.
+//! Runs that people request: now, by hand, or of a tick by its name.
 
 use std::collections::BTreeMap;
 
@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use super::{Act, Actor, OpsError, Result, noting, reason};
 use soloist_config::{JobConfig, Scheduled, params};
+use soloist_domain::detail::Detail;
 use soloist_domain::tick::{Asked, Tick, TickName};
 use soloist_domain::time::StoreTime;
 use soloist_store::Store;
@@ -33,10 +34,11 @@ pub struct RunAsk {
 /// [`OpsError::Conflict`].
 pub fn schedule(job: &JobConfig) -> Result<&Scheduled> {
     job.schedule.as_ref().ok_or_else(|| {
-        OpsError::conflict(format!(
+        let text = format!(
             "{} has no schedule, it runs continuously: switch it on, or give it schedule, every or at in the file",
             job.name
-        ))
+        );
+        OpsError::conflict(Detail::new(text).told("refused-no-schedule", &[("job", &job.name)]))
     })
 }
 
@@ -46,10 +48,12 @@ pub fn schedule(job: &JobConfig) -> Result<&Scheduled> {
 /// [`OpsError::Conflict`].
 pub fn own_schedule(job: &JobConfig) -> Result<&Scheduled> {
     if job.is_elsewhere() {
-        return Err(OpsError::conflict(format!(
+        let text = format!(
             "{} is defined on other nodes only, and its parameters are known there: ask one of them",
             job.name
-        )));
+        );
+        let detail = Detail::new(text).told("refused-run-elsewhere", &[("job", &job.name)]);
+        return Err(OpsError::conflict(detail));
     }
     schedule(job)
 }
@@ -123,22 +127,20 @@ pub async fn ask_run(
     store.settle_ticks(&job.name, &scheduled.law, None).await?;
     let store = noting(store, &actor.signature, Act::JobRun, job.name.as_str(), Some(&said));
     let answer = store.ask_run(&job.name, &scheduled.law, &asked).await?;
-    answer.map_err(|refused| OpsError::conflict(refused.to_string()))
+    answer.map_err(|refused| OpsError::conflict(refused.detail()))
 }
 
 /// A tick of expressions that are in force no more: it has its entry.
 async fn listed(store: &Store, job: &JobConfig, name: &TickName) -> Result<Tick> {
     let entries = store.ticks(&job.name).await?;
-    // What lies in a gap of former expressions nobody can tell: only one that stands alone.
+    // What is in a gap of former expressions is unknown: only a single one.
     let own = entries.into_iter().find(|entry| entry.count == 1 && entry.tick.name == *name);
     own.filter(|_| !name.is_by_hand()).map(|entry| entry.tick).ok_or_else(|| {
-        OpsError::NotFound(
-            format!(
-                "{name} is no tick of {}: GET /api/v1/jobs/{}/ticks has their names",
-                job.name, job.name
-            )
-            .into(),
-        )
+        let text = format!(
+            "{name} is no tick of {}: GET /api/v1/jobs/{}/ticks has their names",
+            job.name, job.name
+        );
+        OpsError::NotFound(Detail::new(text).told("refused-no-tick", &[("tick", name)]))
     })
 }
 
@@ -158,9 +160,8 @@ pub async fn take_back(
     if noted.take_back_run(&job.name, tick).await? {
         return Ok(());
     }
-    Err(OpsError::NotFound(
-        format!("{tick} does not wait: it has begun, is over, or was never asked for").into(),
-    ))
+    let text = format!("{tick} does not wait: it has begun, is over, or was never asked for");
+    Err(OpsError::NotFound(Detail::new(text).told("refused-no-run-waits", &[])))
 }
 
 /// Sets a newest tick that lies ahead of the store's clock to now.

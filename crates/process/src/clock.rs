@@ -1,6 +1,6 @@
 //! Reads CLOCK_BOOTTIME, and nothing else; the one place where this machine's time enters.
 //!
-//! Not `Instant`: on Linux that is CLOCK_MONOTONIC, which stands still in suspend while the store's lease runs out.
+//! Not `Instant`: on Linux that is CLOCK_MONOTONIC, which stops in suspend while the store's lease expires.
 
 use nix::time::{ClockId, clock_gettime};
 

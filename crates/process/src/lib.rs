@@ -1,6 +1,6 @@
-//! What a process asks of its machine and says to it: the clock, the log and its own output, metrics; and what it was built with.
+//! Access to the machine: the clock, the log and this process's output, metrics, and the parts of the build.
 //!
-//! Nothing here knows a store or a script. Whoever holds a lease may call all of it: nothing waits for who reads.
+//! Nothing here knows a store or a script. A holder of a lease may call all of it: nothing waits for a reader.
 
 pub mod clock;
 pub mod outlet;

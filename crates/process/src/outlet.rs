@@ -1,11 +1,10 @@
-//! The way to this process's own standard output and error. Whoever writes never waits for who reads.
+//! Standard output and error of this process. A writer never waits for the reader.
 //!
-//! A reader may stand still: a log driver that stalls, `| tee` that was stopped, Ctrl-S, a dead ssh session. A plain write waits for it,
-//! under a lock, and with it every thread that has something to say: also those that hold leases. So one thread for each stream
-//! writes, before it stands a queue that is bounded, and what finds no room there is left out and counted. The number is logged
-//! as soon as the reader has read what was queued.
+//! A reader may stop: a log driver that stalls, a stopped `| tee`, Ctrl-S, a dead ssh session. A plain write waits for it, under a lock,
+//! and blocks every thread that writes, also those that hold leases. So one thread for each stream writes from a bounded queue; what does
+//! not fit is dropped and counted. The number is logged as soon as the reader has read the queue.
 //!
-//! Only commands that hold nothing (`cli`) write by themselves, and guards, which look first whether there is room.
+//! Only commands that hold nothing (`cli`) write directly, and guards, which first check that there is room.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::collections::VecDeque;
@@ -50,7 +49,7 @@ struct Queue {
     waiting: VecDeque<Waiting>,
     /// Of what waits, and of what is being written.
     bytes: usize,
-    /// Since the queue was full. Until it is empty again everything is left out, so that one gap is told as one.
+    /// Since the queue was full. Until it is empty again everything is dropped, so that one gap is reported as one.
     left_out: u64,
     /// Not everything is written.
     busy: bool,
@@ -92,7 +91,7 @@ impl Outlet {
         self.changed.notify_all();
     }
 
-    /// Writes `text` as a whole, for as long as the reader takes: only for a thread that nobody waits for.
+    /// Writes `text` as a whole, for as long as the reader takes: only for a thread that nothing waits for.
     ///
     /// # Errors
     /// When it cannot be written, as when the reader has gone.

@@ -1,4 +1,4 @@
-//! What a build may leave out (the features in `Cargo.toml`), and what it says when it is asked for that.
+//! What a build may leave out (the features in `Cargo.toml`), and the message when it is requested.
 
 /// A part of Soloist.
 #[derive(Debug, Clone, Copy)]

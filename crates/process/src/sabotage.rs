@@ -1,8 +1,7 @@
-//! Bugs planted on purpose, to see that the fault suite finds every one of them.
+//! Planted bugs, to check that the fault suite finds every one of them.
 //!
-//! Every debug build has them and no release: there each question is answered "no" when the program is compiled. A process
-//! carries the bug that `$SABOTAGE` names, and hands it on to its guards. A place that asks [`planted`] says what breaks there;
-//! nothing else may be decided by it.
+//! Every debug build has them and no release: there each question is answered "no" at compile time. `$SABOTAGE` names the bug of a process,
+//! which passes it to its guards. A place that asks [`planted`] says what breaks there; nothing else may be decided by it.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -74,7 +73,7 @@ bugs! {
 /// Whether `$SABOTAGE` names a bug, or none; a release does not read it.
 ///
 /// # Errors
-/// It names none of them: whoever made a slip would take the program without a bug for one that hides it.
+/// It names none of them: a person with a typing error would take the program without a bug for one that hides it.
 pub fn known() -> Result<(), String> {
     if !cfg!(debug_assertions) {
         return Ok(());

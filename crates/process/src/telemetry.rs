@@ -1,6 +1,6 @@
-//! What operators watch: the log and the Prometheus metrics.
+//! For operators: the log and the Prometheus metrics.
 //!
-//! Knows names and buckets and nothing of who measures; the composition root hands a [`Metrics`] to every room.
+//! Knows names and buckets and nothing of its callers; the composition root gives a [`Metrics`] to every room.
 
 use std::collections::HashSet;
 use std::hash::Hash;

@@ -6,9 +6,13 @@
 //! Several addresses are nodes of one cluster. The one that answered last is asked first. The next one is asked when a request
 //! was certainly not sent, or when sending it twice does no harm ([`Call::repeatable`]). When a caller stops waiting
 //! for an answer, its next call goes to the next address.
+//!
+//! A process that has the handlers of a node in itself asks them instead ([`Client::here`]): the same calls, without a network
+//! and without a token.
 
 mod access;
 mod error;
+mod here;
 pub mod http;
 
 use std::sync::Arc;
@@ -21,6 +25,7 @@ use serde::{Deserialize, Serialize};
 
 pub use access::{Access, CA, SERVER, TOKEN};
 pub use error::RemoteError;
+pub use here::{Answered, Answering};
 
 /// How long one address may take to accept a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(3);
@@ -35,9 +40,15 @@ const LARGEST: usize = 64 * 1024 * 1024;
 /// The largest `detail` that is shown, in characters.
 const LONGEST_DETAIL: usize = 2_000;
 
-/// A client of the nodes behind one [`Access`]; cheap to clone.
+/// A client of the nodes behind one [`Access`], or of handlers in this process; cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Client(Arc<Inner>);
+pub struct Client(Way);
+
+#[derive(Debug, Clone)]
+enum Way {
+    Nodes(Arc<Inner>),
+    Here(Answering),
+}
 
 #[derive(Debug)]
 struct Inner {
@@ -116,7 +127,7 @@ impl Call {
     /// One address may take so long that the next ones are asked within `all` as well.
     #[must_use]
     pub fn shared_within(self, all: Duration, client: &Client) -> Self {
-        let addresses = u32::try_from(client.access().servers().len()).unwrap_or(1).max(1);
+        let addresses = u32::try_from(client.addresses()).unwrap_or(1).max(1);
         self.within((all * 9 / 10 / addresses).max(SHORTEST_ANSWER))
     }
 
@@ -125,6 +136,18 @@ impl Call {
     pub fn accepting(mut self, kind: &'static str) -> Self {
         self.accept = kind;
         self
+    }
+
+    /// Its method, its path with the query, and the form of the answer that it asks for.
+    #[must_use]
+    pub fn head(&self) -> (&str, &str, &'static str) {
+        (self.method.as_str(), &self.path, self.accept)
+    }
+
+    /// Its body, JSON, if it has one.
+    #[must_use]
+    pub fn into_body(self) -> Option<Vec<u8>> {
+        self.body
     }
 }
 
@@ -184,13 +207,22 @@ impl Client {
             client = client.tls_certs_merge(roots);
         }
         let http = client.build().map_err(|error| setup(error::said(&error)))?;
-        Ok(Self(Arc::new(Inner { http, access, first: AtomicUsize::new(0) })))
+        let inner = Inner { http, access, first: AtomicUsize::new(0) };
+        Ok(Self(Way::Nodes(Arc::new(inner))))
     }
 
-    /// Where it asks, and with which token.
+    /// A client of handlers in this process.
     #[must_use]
-    pub fn access(&self) -> &Access {
-        &self.0.access
+    pub fn here(answering: Answering) -> Self {
+        Self(Way::Here(answering))
+    }
+
+    /// How many addresses it may have to ask.
+    fn addresses(&self) -> usize {
+        match &self.0 {
+            Way::Nodes(inner) => inner.access.servers().len(),
+            Way::Here(_) => 1,
+        }
     }
 
     /// Makes one call and reads its answer.
@@ -218,18 +250,29 @@ impl Client {
     /// # Errors
     /// [`RemoteError`].
     pub async fn stream(&self, call: Call) -> Result<Stream, RemoteError> {
-        let (server, response) = self.send(&call).await?;
-        Ok(Stream { server, response })
+        let (server, answer) = match &self.0 {
+            Way::Nodes(inner) => inner.send(&call).await?,
+            Way::Here(answering) => here::send(answering, call).await?,
+        };
+        Ok(Stream { server, answer })
     }
 
     async fn read(&self, call: &Call) -> Result<(String, Vec<u8>), RemoteError> {
-        let count = self.0.access.servers().len();
+        let inner = match &self.0 {
+            Way::Nodes(inner) => inner,
+            Way::Here(answering) => {
+                let (here, answer) = here::send(answering, call.clone()).await?;
+                let body = all_of(answer).await.map_err(RemoteError::Unreachable)?;
+                return Ok((here, body));
+            }
+        };
+        let count = self.addresses();
         let mut tried = 0;
         loop {
             tried += 1;
-            let (server, response) = self.send(call).await?;
-            let attempt = Attempt::at(&self.0);
-            match all_of(response).await {
+            let (server, answer) = inner.send(call).await?;
+            let attempt = Attempt::at(inner);
+            match all_of(answer).await {
                 Ok(body) => {
                     attempt.answered();
                     return Ok((server, body));
@@ -240,23 +283,25 @@ impl Client {
             }
         }
     }
+}
 
+impl Inner {
     /// An answer whose status is a success.
-    async fn send(&self, call: &Call) -> Result<(String, Response), RemoteError> {
-        let servers = self.0.access.servers();
+    async fn send(&self, call: &Call) -> Result<(String, Answer), RemoteError> {
+        let servers = self.access.servers();
         let mut failures: Vec<String> = Vec::new();
         let mut refused = None;
         for _ in 0..servers.len() {
-            let attempt = Attempt::at(&self.0);
+            let attempt = Attempt::at(self);
             let server = attempt.server().to_owned();
             match self.request(&server, call).send().await {
                 Ok(response) if response.status().is_success() => {
                     attempt.answered();
-                    return Ok((server, response));
+                    return Ok((server, Answer::Node(response)));
                 }
                 Ok(response) => {
                     let status = response.status().as_u16();
-                    let error = refusal(&server, response, self.0.access.token_from()).await;
+                    let error = refusal(&server, response, self.access.token_from()).await;
                     // It has no store, or is shutting down; another one may do better.
                     if status == 503 {
                         refused = Some(error);
@@ -290,9 +335,9 @@ impl Client {
 
     fn request(&self, server: &str, call: &Call) -> reqwest::RequestBuilder {
         let url = format!("{server}{}", call.path);
-        let request = self.0.http.request(call.method.clone(), url).timeout(call.answer_max);
+        let request = self.http.request(call.method.clone(), url).timeout(call.answer_max);
         let request = request.header(header::ACCEPT, call.accept);
-        let request = request.header(header::AUTHORIZATION, self.0.access.bearer());
+        let request = request.header(header::AUTHORIZATION, self.access.bearer());
         match &call.body {
             Some(body) => {
                 request.header(header::CONTENT_TYPE, "application/json").body(body.clone())
@@ -335,9 +380,29 @@ impl Drop for Attempt<'_> {
     }
 }
 
-async fn all_of(mut response: Response) -> Result<Vec<u8>, String> {
+/// An answer, before it is read.
+#[derive(Debug)]
+enum Answer {
+    Node(Response),
+    Here(Answered),
+}
+
+impl Answer {
+    /// The next piece of its body; `None` at the end.
+    async fn piece(&mut self) -> Result<Option<Vec<u8>>, String> {
+        match self {
+            Self::Node(response) => {
+                let piece = response.chunk().await.map_err(|error| error::said(&error))?;
+                Ok(piece.map(|piece| piece.to_vec()))
+            }
+            Self::Here(answered) => answered.body.recv().await.transpose(),
+        }
+    }
+}
+
+async fn all_of(mut answer: Answer) -> Result<Vec<u8>, String> {
     let mut body = Vec::new();
-    while let Some(piece) = response.chunk().await.map_err(|error| error::said(&error))? {
+    while let Some(piece) = answer.piece().await? {
         if body.len() + piece.len() > LARGEST {
             return Err(format!("the answer is larger than {LARGEST} bytes"));
         }
@@ -355,13 +420,7 @@ async fn refusal(server: &str, response: Response, token_from: &str) -> RemoteEr
         let why = format!("it redirects{to}, which is not followed: name the node itself");
         return RemoteError::Strange { server, why };
     }
-    let detail = match all_of(response).await {
-        Ok(body) => {
-            serde_json::from_slice(&body).ok().map(|problem: Problem| plain(&problem.detail))
-        }
-        Err(_) => None,
-    };
-    let Some(detail) = detail else {
+    let Some(detail) = detail_of(Answer::Node(response)).await else {
         let why = format!("it answers {status} and no problem+json: is it a node of Soloist?");
         return RemoteError::Strange { server, why };
     };
@@ -371,6 +430,12 @@ async fn refusal(server: &str, response: Response, token_from: &str) -> RemoteEr
         ));
     }
     RemoteError::Refused { status: status.as_u16(), detail }
+}
+
+/// What an answer that is no success says.
+async fn detail_of(answer: Answer) -> Option<String> {
+    let body = all_of(answer).await.ok()?;
+    serde_json::from_slice(&body).ok().map(|problem: Problem| plain(&problem.detail))
 }
 
 /// What others wrote, for a terminal.
@@ -383,7 +448,7 @@ fn plain(text: &str) -> String {
 #[derive(Debug)]
 pub struct Stream {
     server: String,
-    response: Response,
+    answer: Answer,
 }
 
 impl Stream {
@@ -392,10 +457,8 @@ impl Stream {
     /// # Errors
     /// [`RemoteError::Unreachable`].
     pub async fn piece(&mut self) -> Result<Option<Vec<u8>>, RemoteError> {
-        let piece = self.response.chunk().await.map_err(|error| {
-            RemoteError::Unreachable(format!("{}: {}", self.server, error::said(&error)))
-        })?;
-        Ok(piece.map(|piece| piece.to_vec()))
+        let piece = self.answer.piece().await;
+        piece.map_err(|why| RemoteError::Unreachable(format!("{}: {why}", self.server)))
     }
 }
 

@@ -1,4 +1,4 @@
-//! One request for the lease of a job, and one that gives back what nothing was started under.
+//! Requests the lease of a job, and releases a lease under which nothing was started.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! The one loop that attends to a script under its guard: of a job's run, `soloist run`, `soloist collect` and `soloist turn`.
 //!
-//! Every deadline that a renewal earns goes to the guard at once. A hold that is lost kills the script. Commands are handed
-//! on. The loop ends with the proof that no process of the tree is left, or without any proof. What else must be done
-//! while the script runs is the [`Attendant`]'s business, as is what follows its end.
+//! Every deadline that a renewal earns goes to the guard at once. A lost hold kills the script. Commands are passed on. The loop ends
+//! with the proof that no process of the tree is left, or without any proof. The [`Attendant`] does everything else while the script
+//! runs, and what follows its end.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ pub(super) trait Attendant {
 pub(super) struct Ended {
     /// Of its first process; empty when it never started.
     pub(super) exit: Exit,
-    /// Killed besides the first.
+    /// Killed in addition to the first.
     pub(super) processes_killed: u32,
     /// What ended it, or why it could not be started.
     pub(super) cause: Result<Cause, String>,

@@ -1,5 +1,5 @@
-//! The heartbeat: tells the store that this node lives, what it may run and what it defines, and notices a second process
-//! of the same name. Leases do not depend on it; the feed says whether the node is to be drained.
+//! The heartbeat: reports to the store that this node lives, what it may run and what it defines, and detects a second process of the
+//! same name. Leases do not depend on it; the feed says whether the node is to be drained.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub async fn first(store: &Store, beat: &Beat) -> Result<Heard> {
     }
 }
 
-/// Reports every second, and at once when what is offered changes. What it holds is told by the leases; `holds` goes along for
+/// Reports every second, and at once when what is offered changes. The leases say what it holds; `holds` is sent for
 /// nodes of version 0.1.
 pub async fn go_on(
     store: Store,

@@ -1,8 +1,8 @@
 //! The node's end of a guard: starts it, moves its deadline, reads the script's output, and steps in when it fails.
 //!
-//! In every case the last event is [`ChildEvent::Gone`] or [`ChildEvent::Failed`], and after it no process of the run is
-//! left. When that cannot be known the channel just ends, and the lease must run out by itself. If a guard misses three
-//! acknowledgements or dies without a last message, this side kills it and its tree.
+//! In every case the last event is [`ChildEvent::Gone`] or [`ChildEvent::Failed`], and after it no process of the run is left. If that
+//! is unknown the channel just ends, and the lease must expire by itself. If a guard misses three acknowledgements or dies without a
+//! last message, this side kills it and its tree.
 
 use std::io;
 use std::path::Path;
@@ -13,9 +13,9 @@ use tokio::sync::mpsc;
 
 pub use super::event::ChildEvent;
 use super::guard_process::{Guard, Process};
+use super::guard_socket::Line;
+pub use super::guard_socket::in_force;
 use super::leftovers::Noted;
-use super::line::Line;
-pub use super::line::in_force;
 use super::nursery::Warm;
 use super::readers::Readers;
 use super::spec::Run;
@@ -68,7 +68,7 @@ impl Child {
         Self::employ(guard, run)
     }
 
-    /// As [`Child::spawn`], with a guard that has been waiting for its plan. One that is dead by now is no error: another
+    /// As [`Child::spawn`], with a guard that has been waiting for its plan. A dead one is no error: another
     /// is started. The script's streams are read.
     pub(super) fn spawn_warm(
         warm: Warm,
@@ -91,7 +91,7 @@ impl Child {
         let pid = process.pid;
         // Before the guard knows what to start: nothing may run that is not noted.
         let noted = note(&run, &process);
-        let mut line = match Line::open(socket, pid, &run) {
+        let mut line = match GuardSocket::open(socket, pid, &run) {
             Ok(line) => line,
             Err(error) => {
                 // It sees the end of its socket and ends.
@@ -173,7 +173,7 @@ struct Employed {
 
 impl Employed {
     /// From the plan to the end of the guard's process.
-    async fn until_it_is_reaped(mut self, mut line: Line) {
+    async fn until_it_is_reaped(mut self, mut line: GuardSocket) {
         let Some(last) = attend(&mut line, &mut self.orders).await else {
             // This node's side is gone: the guard sees it, and does what is left.
             drop(line);
@@ -207,7 +207,7 @@ impl Employed {
 /// Attends to a guard until the tree is proved gone; `None` when that cannot be known, or this node's side was dropped
 /// first.
 async fn attend(
-    line: &mut Line,
+    line: &mut GuardSocket,
     orders: &mut mpsc::UnboundedReceiver<Order>,
 ) -> Option<ChildEvent> {
     let trouble = loop {

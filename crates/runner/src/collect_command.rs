@@ -1,11 +1,9 @@
 //! `soloist collect`: a ready collector. Slots claim one task each, run the command on it, and report how it ended.
 //!
-//! A slot that was given nothing waits at the store: it is woken when it is its turn, and looks again every second in
-//! case that was missed. This process does what the store's clock makes due, as nodes do, so collectors need no node. What a slot does is in `slot`, what
-//! becomes of one task in `task_run`.
+//! An idle slot waits at the store: it is woken when work is there, and asks again every second in case a wake was lost. This process
+//! does what the store's clock makes due, as nodes do, so collectors need no node. `slot` is one slot, `task_run` one task.
 //!
-//! To stop is to claim nothing more, let the running commands end, kill those that do not end within the grace, and give
-//! their tasks back.
+//! To stop is to claim nothing more, let the running commands end, kill those that do not end within the grace, and return their tasks.
 
 use std::collections::HashMap;
 use std::future::pending;
@@ -18,14 +16,14 @@ use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 
 use super::child::become_subreaper;
+pub use super::collector::CollectCommand;
+use super::collector::{ASK_AGAIN, Collector, LAST_WORDS, LOOK_AGAIN, NoCommand, Stop};
 use super::command::{NOT_STARTED, say};
-use super::counter::Counter;
-pub use super::crew::CollectCommand;
-use super::crew::{ASK_AGAIN, Crew, LAST_WORDS, LOOK_AGAIN, NoCommand, Stop};
-use super::relay::Relay;
+use super::passthrough::Passthrough;
 use super::signals::Signals;
 use super::task_run::too_short;
 use super::trouble::Trouble;
+use super::work_source::WorkSource;
 use soloist_domain::lease::Timing;
 use soloist_domain::name::SourceName;
 use soloist_process::clock;
@@ -34,7 +32,7 @@ use soloist_store::dispatch::{ClaimOwner, Dispatch, Waiter};
 use soloist_store::events::{Events, StoreEvent};
 use soloist_store::{Options, StoreError};
 
-/// Collects until it is told to stop, or there is no more to do; returns 0, or 127 when the command cannot
+/// Collects until it is asked to stop, or there is no more work; returns 0, or 127 when the command cannot
 /// be started.
 ///
 /// # Errors
@@ -53,25 +51,25 @@ pub async fn run(with: CollectCommand) -> anyhow::Result<i32> {
         begun = begin(&with) => begun?,
         _ = signals.next() => return Ok(0),
     };
-    let (counter, leases) = begun;
-    let (relay, writing) = Relay::start()?;
+    let (work_source, leases) = begun;
+    let (relay, writing) = Passthrough::start()?;
     let random: u128 = rand::random();
     let bells = (0..with.parallel)
         .map(|slot| (Waiter(format!("collect/{random:032x}/{slot}")), Notify::new()))
         .collect();
-    let crew = Crew {
+    let collector = Collector {
         started: AtomicU64::new(0),
         leases: Mutex::new(leases),
         stop: watch::Sender::new(Stop::Working),
         stir: Notify::new(),
         away: watch::Sender::new(false),
-        counter,
+        work_source,
         with,
         relay,
         bells,
     };
-    let ended = crew.work(&mut signals).await;
-    drop(crew);
+    let ended = collector.work(&mut signals).await;
+    drop(collector);
     writing.end(LAST_WORDS).await;
     match ended {
         Err(error) if error.is::<NoCommand>() => {
@@ -82,30 +80,32 @@ pub async fn run(with: CollectCommand) -> anyhow::Result<i32> {
     }
 }
 
-/// Opens the store and looks at the sources; tried for as long as the store is away.
-async fn begin(with: &CollectCommand) -> anyhow::Result<(Counter, HashMap<SourceName, Duration>)> {
+/// Opens the store and reads the sources; retried while the store is away.
+async fn begin(
+    with: &CollectCommand,
+) -> anyhow::Result<(WorkSource, HashMap<SourceName, Duration>)> {
     let options = Options { make: false, ..with.program.options(with.longest_lease) };
     let mut said = false;
     loop {
         let begun = async {
-            let counter = match &with.program.server {
-                Some(access) => Counter::Server(Client::new(access.clone())?),
+            let work_source = match &with.program.server {
+                Some(access) => WorkSource::Server(Client::new(access.clone())?),
                 None => {
                     let owner = ClaimOwner::of(&format!("{:032x}", rand::random::<u128>()));
                     let store = (with.open)(&with.program.store_url, &options).await?;
-                    Counter::Store(store, owner)
+                    WorkSource::Store(store, owner)
                 }
             };
             let mut leases = HashMap::new();
             for source in &with.sources {
-                let lease = counter.lease_of(source).await;
+                let lease = work_source.lease_of(source).await;
                 let Some(lease) = lease.map_err(|error| missing(error, source))? else { continue };
                 if Timing::from_ttl(lease).is_err() {
                     return Err(StoreError::Unsupported(too_short(source, lease)).into());
                 }
                 leases.insert(source.clone(), lease);
             }
-            Ok((counter, leases))
+            Ok((work_source, leases))
         };
         match begun.await {
             Ok(begun) => return Ok(begun),
@@ -132,7 +132,7 @@ fn missing(error: Trouble, source: &SourceName) -> Trouble {
     }
 }
 
-impl Crew {
+impl Collector {
     async fn work(&self, signals: &mut Signals) -> anyhow::Result<()> {
         let slots = join_all((0..self.bells.len()).map(|slot| self.slot(slot)));
         tokio::pin!(slots);
@@ -166,7 +166,7 @@ impl Crew {
 
     /// Receives wake events of the store; never ends. A node wakes by its answer.
     async fn listen(&self) {
-        let Counter::Store(store, _) = &self.counter else { return pending().await };
+        let WorkSource::Store(store, _) = &self.work_source else { return pending().await };
         loop {
             if let Ok(mut events) = store.subscribe(&[]).await {
                 while let Some(event) = events.recv().await {
@@ -194,7 +194,7 @@ impl Crew {
 
     /// Does what any node would do, for this process and for others; ends never.
     async fn do_what_is_due(&self) {
-        let Counter::Store(store, _) = &self.counter else { return pending().await };
+        let WorkSource::Store(store, _) = &self.work_source else { return pending().await };
         let mut pause = None;
         loop {
             tokio::select! {

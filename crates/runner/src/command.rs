@@ -1,5 +1,4 @@
-//! What `soloist run`, `soloist collect` and `soloist turn` have in common: what they say, how long they wait, what they
-//! exit with, and how signals stop a command.
+//! Shared by `soloist run`, `soloist collect` and `soloist turn`: messages, waiting times, exit codes, and how signals stop a command.
 
 use std::time::Duration;
 
@@ -29,7 +28,7 @@ pub(super) const SIGNALLED: i32 = 128;
 /// A store that is away is asked again this often.
 pub(super) const ASK_AGAIN: Duration = Duration::from_millis(200);
 
-/// How long the end of this process waits for a store that is away; then the guard goes on trying alone.
+/// How long the end of this process waits for a store that is away; then the guard keeps trying alone.
 pub(super) const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// A time that is left, for people: whole seconds, or milliseconds when it is less than one.

@@ -1,4 +1,4 @@
-//! How a run ended, and what follows: from what its guard saw to what the journal is told; and the telling.
+//! Turns a guard's report into a journal entry and records it.
 
 use std::time::Duration;
 

@@ -1,13 +1,13 @@
-//! What a script is entrusted with: the user that it is, and the secrets that it is given. Both are looked up when a run
-//! is about to start, so that a changed password or a new group counts from the next run on.
+//! The user and the secrets of a script. Both are looked up when a run is about to start, so that a changed password or a new group
+//! applies from the next run on.
 //!
-//! A value is never shown: not in an error, not by `Debug`, and not in the output that is kept (`Hidden`).
+//! A value is never shown: not in an error, not by `Debug`, and not in the output that is kept (`Redactor`).
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::hidden::Hidden;
+use super::redact::Redactor;
 use soloist_config::{find_account, read_secret};
 use soloist_domain::account::Account;
 use soloist_domain::name::NodeName;
@@ -25,7 +25,7 @@ pub struct Entrusted {
     /// The user, looked up.
     pub(super) account: Option<Account>,
     /// The contents, to be kept out of what is shown.
-    pub(super) hidden: Hidden,
+    pub(super) hidden: Redactor,
 }
 
 impl Entrusted {
@@ -65,7 +65,7 @@ impl Entrusted {
             })?;
             values.insert(name.clone(), value);
         }
-        self.hidden = Hidden::of(values.values());
+        self.hidden = Redactor::of(values.values());
         env.extend(values.into_iter().map(|(name, value)| (name.into(), value.into())));
         Ok(())
     }

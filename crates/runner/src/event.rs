@@ -1,4 +1,4 @@
-//! What a guarded script says to the process that started it.
+//! Events of a guarded script, for the process that started it.
 
 use soloist_domain::job::{Exit, Progress};
 use soloist_guard::message::Cause;

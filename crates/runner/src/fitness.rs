@@ -1,10 +1,8 @@
-//! Which jobs cannot be started on this machine now, and why: a directory that is not mounted, a program or a user that is not
-//! there. They are not offered here, so another node takes them, and one that runs goes on; once the machine is mended they are
-//! offered again.
+//! Which jobs cannot be started on this machine now, and why: a directory that is not mounted, a missing program or user. This node does
+//! not offer them, so another node runs them; a run continues. When the machine is repaired they are offered again.
 //!
-//! It looks in a thread of its own. A file system that does not answer keeps that thread waiting, and nothing else: what was found
-//! before stands, and a start that fails all the same says why in the log of its job. Secrets are not looked at: they are read
-//! at each start.
+//! It checks in a thread of its own. A file system that does not answer blocks only that thread: the last result stays, and a start that
+//! fails says why in the log of its job. Secrets are not checked here: they are read at each start.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};

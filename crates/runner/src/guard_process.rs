@@ -1,4 +1,4 @@
-//! The process of a guard, before it has its plan: started for one run, or taken from the nursery.
+//! The process of a guard before it has its plan: started for one run, or taken from the nursery.
 
 use std::io;
 use std::os::fd::OwnedFd;

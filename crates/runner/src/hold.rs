@@ -1,12 +1,12 @@
-//! Something held by renewing it: the lease of a job, the claim of a task, a turn of a rotation.
+//! Something held by renewal: the lease of a job, the claim of a task, a turn of a rotation.
 //!
 //! One set of laws for all of them:
 //!
-//! - trust counts from *before* the request was sent that was answered, and ends early enough to kill a tree
+//! - trust counts from *before* the answered request was sent, and ends early enough to kill a tree
 //!   ([`Timing::trusted_until`]); it is an absolute instant of CLOCK_BOOTTIME;
 //! - a renewal is sent in every period, early enough for several attempts before the trust ends;
-//! - an error or a time-out means *unknown*: the renewal is tried again until the guard's deadline ends the matter;
-//! - "not yours" means *lost*: the trust is over, and the holder is told at once.
+//! - an error or a time-out means *unknown*: the renewal is retried until the guard's deadline;
+//! - "not yours" means *lost*: the trust ends, and the holder is notified at once.
 //!
 //! [`Hold`] is the holder's end. [`Trusted`] is the renewer's end: the keeper has one for each lease and renews many in one
 //! call, [`Hold::renewed_by`] renews one thing in a task of its own. Nothing here knows stores, guards or processes.
@@ -55,7 +55,7 @@ impl Hold {
         }
     }
 
-    /// Renews it no more; to be called before it is given back.
+    /// Stops renewing it; to be called before it is released.
     pub(super) fn end(&mut self) {
         self.renewer.take().iter().for_each(AbortHandle::abort);
     }

@@ -1,9 +1,9 @@
-//! One held run: a child, its deadline, its output and its reports to the journal; before it the wait for its turn, if the
-//! job is a member of a rotation.
+//! One held run: a child, its deadline, its output and its reports to the journal; before it the wait for its turn, if the job is a
+//! member of a rotation.
 //!
-//! The order matters: every deadline the keeper earns goes to the guard at once and waits for no report; reports go
-//! to the store in the order things happened; the end is handed to the supervisor only after the tree is proved gone
-//! and the last output had its chance. Recording the end, which releases the lease, is the supervisor's business.
+//! The order matters: every deadline the keeper earns goes to the guard at once and waits for no report; reports go to the store in the
+//! order of the events; the supervisor gets the end only after the tree is proved gone and the last output could be read. The supervisor
+//! records the end, which releases the lease.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ pub(super) enum News {
 pub(super) struct Gone {
     /// Of the script's first process; empty when it never started.
     pub exit: Exit,
-    /// Killed besides the first.
+    /// Killed in addition to the first.
     pub processes_killed: u32,
     /// What ended it; `None`: it could not be started.
     pub cause: Option<Cause>,

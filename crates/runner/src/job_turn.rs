@@ -1,9 +1,9 @@
 //! The turn of a run whose job is a member of a rotation: waited for under the job's lease, extended, and passed on.
 //!
-//! A job takes turns as the type of its own name and as one worker, `job/NAME`, because only the holder of its lease may. So a
-//! holder of that lease that reads of such an earlier turn knows that its run is gone: it passes the turn on at once instead of
-//! waiting for the turn's lease to end. A turn is trusted as a lease is: from before the request was sent, and for less than it
-//! lasts. An obstacle (no such rotation, a store that is away) is logged once and looked at again; this file never gives up.
+//! A job takes turns as the type of its own name and as one worker, `job/NAME`, because only the holder of its lease may. So a new holder
+//! of that lease that finds an earlier turn of the job knows that its run is gone, and passes the turn at once. A turn is trusted as a
+//! lease is: from before the request was sent, and for less than it lasts. An obstacle (no such rotation, a store that is away) is logged
+//! once and checked again; this file never gives up.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use soloist_store::rotation::{Kept, Pass, RotationView, Rotations as _, Taken, T
 
 /// How long one request for a turn waits.
 const WAIT: Duration = Duration::from_secs(30);
-/// What is in the way is looked at again after this long.
+/// An obstacle is checked again after this long.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// A pass that is not answered by then is given up: the turn's lease ends it.
 const PASS_WITHIN: Duration = Duration::from_secs(1);
@@ -93,7 +93,7 @@ impl Member {
         let view = self.view().await.map_err(|error| self.obstacle(error))?;
         self.check(&view.rules)?;
         if lease.trusted_until() <= clock::boot() {
-            // Another may hold the job by now, and the turn be its run's.
+            // Another node may hold the job now, and the turn may be its run's.
             sleep(LOOK_AGAIN).await;
             return Ok(None);
         }

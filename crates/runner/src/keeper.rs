@@ -1,8 +1,8 @@
 //! The keeper: renews every lease this node holds, in batches, and moves each guard's deadline.
 //!
-//! A time-out or an error means *unknown*: it is tried again until the guard's own deadline ends the matter. "Not
-//! yours" means *lost*. Batches run beside each other with a time-out each, so that a slow one delays no other; where
-//! each job may be out of reach by itself (a cluster), each lease is a batch of its own. The keeper neither acquires nor releases, and knows nothing of processes.
+//! A time-out or an error means *unknown*: it is retried until the guard's own deadline. "Not yours" means *lost*. Batches run in
+//! parallel with a time-out each, so that a slow one delays no other; where each job may be unreachable by itself (a cluster), each lease
+//! is a batch of its own. The keeper neither acquires nor releases, and knows nothing of processes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::hold::{Hold, Trusted};
-use super::rounds::{Party, Rounds};
+use super::renewals::{Party, Renewals};
 use soloist_domain::lease::Timing;
 use soloist_domain::name::{Owner, RunId};
 use soloist_domain::time::Boot;
@@ -126,7 +126,7 @@ async fn keep_all(store: Store, metrics: Arc<Metrics>, mut inbox: mpsc::Unbounde
 #[derive(Default)]
 struct Leased {
     entries: HashMap<Owner, Entry>,
-    rounds: Rounds,
+    rounds: Renewals,
 }
 
 impl Leased {
@@ -136,7 +136,7 @@ impl Leased {
     }
 
     /// An entry that was not on the list, or was on its way, is due again.
-    fn put(rounds: &mut Rounds, entry: &Entry) {
+    fn put(rounds: &mut Renewals, entry: &Entry) {
         let Entry { renewal, trusted, .. } = entry;
         rounds.put(renewal.owner.clone(), trusted.due, trusted.timing.renew_every);
     }

@@ -1,15 +1,15 @@
-//! What an earlier process left behind: each run is noted in a small file, and a node (and `soloist run`) kills what is
-//! left of those whose node and guard are both dead, before it reports to the store or asks for a lease.
+//! Cleans up after dead processes: each run is recorded in a small file, and a node (or `soloist run`) kills the remains of runs whose
+//! node and guard are both dead, before it reports to the store or asks for a lease.
 //!
-//! While one of the two lives nothing is left: a guard kills when its node dies, a node kills when its guard dies, and
-//! in a pid namespace the kernel kills when both die. Without a namespace a later process must clean up. Until then the
-//! lease runs out by itself (no process is there to release it), and only its token keeps the leftovers away from
-//! sinks. The same holds on a machine whose node is never started again.
+//! While one of the two lives nothing is left: a guard kills when its node dies, a node kills when its guard dies, and in a pid namespace
+//! the kernel kills when both die. Without a namespace a later process must clean up. Until then the lease expires by itself (no process
+//! is left to release it), and only its token keeps the remains away from sinks. The same holds on a machine whose node never starts
+//! again.
 //!
-//! A process is killed only as one of a noted run: in its cgroup, with its mark `SOLOIST_RUN` in the environment, or
-//! in the session of its first process. A process that left all three can be found in a pid namespace only. A number alone
-//! proves nothing: it counts together with the instant at which its process began, the boot and the pid namespace of the
-//! node. Notes of living processes are left alone, whichever node they belong to.
+//! A process is killed only as one of a recorded run: in its cgroup, with its mark `SOLOIST_RUN` in the environment, or in the session of
+//! its first process. A process that left all three can be found in a pid namespace only. A number alone proves nothing: it counts
+//! together with the start of the process, the boot and the pid namespace of the node. Files of living processes are left alone,
+//! whichever node they belong to.
 
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder};
@@ -69,7 +69,7 @@ struct Note {
     cgroup: Option<PathBuf>,
 }
 
-/// The note of a run that is going on.
+/// The file of a run under way.
 #[derive(Debug)]
 pub(super) struct Noted {
     note: Note,

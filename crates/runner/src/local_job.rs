@@ -1,7 +1,7 @@
-//! A job as the supervisor of this node deals with it: what it knows of the newest lease and run, and what follows from
-//! that for the keeper, the guard and the journal.
+//! A job in the supervisor of this node: the newest lease and run that it knows, and what follows for the keeper, the guard and the
+//! journal.
 //!
-//! It only remembers; what to do is decided in `domain`, and the supervisor does it.
+//! It only remembers; `domain` decides, and the supervisor acts.
 
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use super::child::{Spec, Streams, Work};
 use super::ending::{Last, ending};
 use super::entrusted::{Entrusted, OF_THE_USER};
 use super::job_run::Gone;
+use super::node_context::NodeContext;
 use super::program::Program;
-use super::surroundings::Surroundings;
 use soloist_config::JobConfig;
 use soloist_domain::job::{JobRecord, RunEnd};
 use soloist_domain::lease::{Token, TokensSeen};
@@ -175,8 +175,8 @@ impl LocalJob {
         }
     }
 
-    /// What the guard of the newest run is told.
-    pub(super) fn spec(&self, around: &Surroundings) -> Spec {
+    /// The orders to the guard of the newest run.
+    pub(super) fn spec(&self, around: &NodeContext) -> Spec {
         let config = &self.config;
         let mut env = around.env.clone();
         if config.user.is_some() {
@@ -250,7 +250,7 @@ fn crash(job: &JobName) {
     std::process::abort();
 }
 
-/// What a script is told of its tick (contract 13).
+/// The environment of a script for its tick.
 fn variables(granted: &Granted) -> impl Iterator<Item = (OsString, OsString)> {
     let time = jiff::Timestamp::from_millisecond(granted.tick.due.0).unwrap_or_default();
     let own = [

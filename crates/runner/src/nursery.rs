@@ -1,8 +1,8 @@
-//! The node's end of its nursery: guards that are forked, contained and only wait for their plan.
+//! The node's end of its nursery: guards that are forked, contained and wait for their plan.
 //!
-//! Four guards wait at any time. For each that a run takes, the node orders another. When runs want more guards than wait, the
-//! nursery makes them as fast as the machine can. The node starts a nursery again that died. Until then a run starts
-//! its guard from this program, which takes some milliseconds longer.
+//! Four guards wait at any time. When a run takes one, the node orders another. When runs want more guards than wait, the nursery makes
+//! them as fast as the machine can. The node restarts a dead nursery. Until then a run starts its guard from this program, which takes
+//! some milliseconds longer.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
@@ -123,7 +123,7 @@ fn pop(warm: &Waiting) -> Option<Warm> {
 /// Keeps a nursery until the last handle is dropped.
 async fn keep(nursing: Nursing, warm: Waiting, mut asks: mpsc::UnboundedReceiver<Ask>) {
     loop {
-        match Line::open(&nursing, Arc::clone(&warm)) {
+        match NurserySocket::open(&nursing, Arc::clone(&warm)) {
             Ok(line) => match line.serve(&mut asks).await {
                 Ended::Unwanted => return,
                 Ended::Died(error) => tracing::warn!(
@@ -140,7 +140,7 @@ async fn keep(nursing: Nursing, warm: Waiting, mut asks: mpsc::UnboundedReceiver
         loop {
             tokio::select! {
                 () = sleep_until(again) => break,
-                // A caller that asks now is told at once that there is none.
+                // A caller that asks now learns at once that there is none.
                 ask = asks.recv() => if ask.is_none() { return },
             }
         }
@@ -153,8 +153,8 @@ enum Ended {
     Died(io::Error),
 }
 
-/// The line to a nursery, and the guards that wait.
-struct Line {
+/// The socket to a nursery, and the guards that wait.
+struct NurserySocket {
     socket: UnixStream,
     process: tokio::process::Child,
     pid: Pid,
@@ -166,7 +166,7 @@ struct Line {
     refill_at: Instant,
 }
 
-impl Line {
+impl NurserySocket {
     fn open(nursing: &Nursing, warm: Waiting) -> io::Result<Self> {
         let (ours, theirs) =
             socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?;

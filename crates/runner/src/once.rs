@@ -1,4 +1,4 @@
-//! One run for a tick that the caller names, or for the newest tick of an expression: which one is meant, and what is said to who comes later.
+//! One run for a tick that the caller names, or for the newest tick of an expression: which one is meant, and the answer to later callers.
 
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
@@ -122,7 +122,7 @@ impl<'a> Had<'a> {
         }
     }
 
-    /// For who comes later.
+    /// For later callers.
     pub(super) fn sentence(&self) -> String {
         let Self { name, tick, by, started, .. } = self;
         let ended = match &self.ended {

@@ -1,15 +1,14 @@
 //! Reads a script's output: bytes become lines, progress lines become progress, a flood becomes a count.
 //!
-//! What it writes is kept as a terminal would show it. A line ends with LF. A carriage return that is not before LF begins it anew: of
-//! a bar of progress the last state is kept. A line that does not end, as a question or such a bar, is shown after a second as
-//! far as it has come, then after two more, four, and so on, up to once a minute; what follows is the next line. Whatever it writes is a
-//! sign of life.
+//! Output is kept as a terminal shows it. A line ends with LF. A carriage return that is not before LF restarts the line, so only the last
+//! state of a progress bar is kept. A line without an end (a question, a bar) is shown after a second, then after two more, four, and so
+//! on, up to once a minute; the rest becomes the next line. Any output is a sign of life.
 //!
-//! Secrets that the script was given are replaced before anything is made of a line: in the whole line, so that one that
-//! came in two pieces, or lies across the place where a long line is cut, is found as well. The end of a line that does not end may become one: it waits.
+//! Secrets of the script are replaced before a line is processed: in the whole line, so that a secret in two pieces, or across the cut of
+//! a long line, is found as well. The end of an unfinished line may become one: it waits.
 //!
-//! Memory is bounded whatever the script writes: a line is cut at 4 KiB, and when the reader of the events is slow,
-//! lines are left out and counted instead of queued.
+//! Memory is bounded whatever the script writes: a line is cut at 4 KiB, and when the reader of the events is slow, lines are dropped and
+//! counted instead of queued.
 
 use std::future::pending;
 use std::time::Duration;
@@ -20,7 +19,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::{Instant, sleep_until};
 
 use super::event::ChildEvent;
-use super::hidden::Hidden;
+use super::redact::Redactor;
 use soloist_domain::job::Progress;
 use soloist_store::journal::{NewLine, Stream};
 
@@ -29,7 +28,7 @@ const LONGEST: usize = NewLine::LONGEST;
 /// A line that does not end is shown so long after it began, and then ever more rarely until it ends.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
 const RAREST_LOOK: Duration = Duration::from_secs(60);
-/// What is no line yet is told as a sign of life so often at most: well within the shortest `max_silence`.
+/// An unfinished line is reported as a sign of life at most this often: well within the shortest `max_silence`.
 const HEARD_EVERY: Duration = Duration::from_millis(250);
 /// How a line of progress begins.
 const PROGRESS: &str = "::progress ";
@@ -39,7 +38,7 @@ pub(super) async fn read(
     mut pipe: impl AsyncRead + Unpin,
     stream: Stream,
     events: mpsc::Sender<ChildEvent>,
-    hidden: Hidden,
+    hidden: Redactor,
 ) {
     let mut lines = Lines::new(stream, events, hidden, Instant::now());
     let mut buffer = vec![0; 16 * 1024];
@@ -74,7 +73,7 @@ pub(super) async fn read(
 struct Lines {
     stream: Stream,
     events: mpsc::Sender<ChildEvent>,
-    hidden: Hidden,
+    hidden: Redactor,
     /// As it came: [`LONGEST`] bytes, and as many as a secret that begins there may need.
     line: Vec<u8>,
     cut: bool,
@@ -88,14 +87,19 @@ struct Lines {
     look_at: Option<Instant>,
     pause: Duration,
     left_out: u64,
-    /// The newest that found no room; an older one is worth nothing.
+    /// The newest that found no room; an older one is of no use.
     progress: Option<Progress>,
     /// When the newest event was told; at first, when the script was about to start.
     told_at: Instant,
 }
 
 impl Lines {
-    fn new(stream: Stream, events: mpsc::Sender<ChildEvent>, hidden: Hidden, now: Instant) -> Self {
+    fn new(
+        stream: Stream,
+        events: mpsc::Sender<ChildEvent>,
+        hidden: Redactor,
+        now: Instant,
+    ) -> Self {
         Self {
             stream,
             events,
@@ -163,7 +167,7 @@ impl Lines {
         (self.look_at, self.pause) = (None, FIRST_LOOK);
     }
 
-    /// The line has not ended, and somebody may wait for what it says already.
+    /// The line has not ended, and a reader may wait for its text.
     fn look(&mut self, now: Instant) {
         self.look_at = None;
         let end = match self.cut {
@@ -171,7 +175,7 @@ impl Lines {
             false => whole(&self.line[..self.hidden.settled(&self.line)]),
         };
         if end == 0 || self.may_be_progress() {
-            // What is left is looked at again when more of it comes, or never.
+            // The rest is examined again when more of it comes, or never.
             return;
         }
         self.tell(end, now);
@@ -277,7 +281,7 @@ mod tests {
 
     async fn read_all(bytes: &[u8]) -> Vec<ChildEvent> {
         let (events, mut inbox) = mpsc::channel(64);
-        read(bytes, Stream::Stdout, events, Hidden::default()).await;
+        read(bytes, Stream::Stdout, events, Redactor::default()).await;
         let mut all = Vec::new();
         while let Some(event) = inbox.recv().await {
             all.push(event);
@@ -297,8 +301,8 @@ mod tests {
         );
     }
 
-    /// What is told when each of these is written, so many milliseconds after the one before; with the milliseconds until it was told.
-    fn told(written: &[(u64, &str)], hidden: Hidden) -> Vec<(u64, ChildEvent)> {
+    /// What is reported when each of these is written, so many milliseconds after the one before; with the milliseconds until the report.
+    fn told(written: &[(u64, &str)], hidden: Redactor) -> Vec<(u64, ChildEvent)> {
         let (events, mut inbox) = mpsc::channel(2_048);
         let begun = Instant::now();
         let at = |ms: u64| begun + Duration::from_millis(ms);
@@ -325,7 +329,7 @@ mod tests {
 
     #[test]
     fn a_question_is_shown_after_a_second_and_completed_and_never_doubled() {
-        let none = Hidden::default;
+        let none = Redactor::default;
         for (rest, then) in [("y\nok\n", "y"), ("\nok\n", "ok"), ("\r\nok\n", "ok")] {
             let told = told(&[(10, "a\nsure? [y/N] "), (3_000, rest)], none());
             assert_eq!(told[..2], [(10, line("a")), (1_010, line("sure? [y/N] "))], "{rest:?}");
@@ -338,7 +342,7 @@ mod tests {
     #[test]
     fn a_line_that_does_not_end_is_shown_ever_more_rarely_and_each_byte_is_a_sign_of_life() {
         let dots = vec![(900, "."); 200];
-        let told = told(&dots, Hidden::default());
+        let told = told(&dots, Redactor::default());
         let shown: Vec<_> = told.iter().filter(|(_, event)| *event != ChildEvent::Heard).collect();
         let at: Vec<u64> = shown.iter().map(|(at, _)| at / 1_000).collect();
         assert_eq!(at[..6], [1, 4, 9, 17, 34, 66], "{at:?}");
@@ -366,7 +370,7 @@ mod tests {
             .collect();
         let mut bar: Vec<(u64, &str)> = states.iter().map(|state| (5, state.as_str())).collect();
         bar.push((5, "\ndone\n"));
-        let told = told(&bar, Hidden::default());
+        let told = told(&bar, Redactor::default());
         let lines: Vec<&str> = told
             .iter()
             .filter_map(|(_, event)| match event {
@@ -390,7 +394,7 @@ mod tests {
 
     #[test]
     fn half_a_secret_half_a_letter_and_half_a_progress_are_not_shown() {
-        let hidden = || Hidden::of(["correct horse".to_owned()].iter());
+        let hidden = || Redactor::of(["correct horse".to_owned()].iter());
         let told = told(
             &[
                 (0, "key: correct"),
@@ -412,7 +416,7 @@ mod tests {
     #[test]
     fn the_rest_of_a_long_line_is_dropped_also_after_it_was_shown() {
         let long = "x".repeat(2 * LONGEST);
-        let told = told(&[(0, &long), (2_000, &long), (2_000, "\nnext\n")], Hidden::default());
+        let told = told(&[(0, &long), (2_000, &long), (2_000, "\nnext\n")], Redactor::default());
         let lines: Vec<_> = told.iter().filter(|(_, e)| *e != ChildEvent::Heard).collect();
         let [(_, ChildEvent::Line(cut)), (_, next)] = &lines[..] else { panic!("{lines:?}") };
         assert!(cut.text.len() <= LONGEST && cut.text.ends_with('…'));
@@ -437,7 +441,7 @@ mod tests {
             let mut ours = ours;
             tokio::io::AsyncWriteExt::write_all(&mut ours, text.as_bytes()).await
         });
-        let hidden = Hidden::of([secret.to_owned()].iter());
+        let hidden = Redactor::of([secret.to_owned()].iter());
         read(theirs, Stream::Stdout, events, hidden).await;
         writing.await.unwrap().unwrap();
         assert_eq!(inbox.recv().await.unwrap(), line("a *** b***"));
@@ -457,7 +461,7 @@ mod tests {
         let (events, mut inbox) = mpsc::channel(64);
         let reading = tokio::spawn(async move {
             let flood = "x\n".repeat(1_000);
-            read(flood.as_bytes(), Stream::Stdout, events, Hidden::default()).await;
+            read(flood.as_bytes(), Stream::Stdout, events, Redactor::default()).await;
         });
         let mut all = Vec::new();
         while let Some(event) = inbox.recv().await {

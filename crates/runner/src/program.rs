@@ -1,4 +1,4 @@
-//! A program and where it runs: what a job, `soloist run`, `soloist collect` and `soloist turn` have in common.
+//! A program and where it runs; shared by jobs, `soloist run`, `soloist collect` and `soloist turn`.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -18,7 +18,7 @@ use soloist_store::Options;
 pub struct Program {
     pub argv: Vec<OsString>,
     pub dir: PathBuf,
-    /// Its environment, besides `SOLOIST_JOB`, `SOLOIST_RUN`, `SOLOIST_NODE` and `SOLOIST_TOKEN`.
+    /// Its environment, in addition to `SOLOIST_JOB`, `SOLOIST_RUN`, `SOLOIST_NODE` and `SOLOIST_TOKEN`.
     pub env: BTreeMap<OsString, OsString>,
     pub stop_grace: Duration,
     pub node: NodeName,

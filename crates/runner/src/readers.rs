@@ -1,4 +1,4 @@
-//! The readers of a script's output. They begin once its start was reported: no line may be reported before that.
+//! The readers of a script's output. They start after the report of its start: no line may be reported before that.
 
 use std::future::pending;
 use std::time::Duration;
@@ -11,9 +11,9 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::event::ChildEvent;
-use super::hidden::Hidden;
 use super::output;
-use super::relay::Relay;
+use super::passthrough::Passthrough;
+use super::redact::Redactor;
 use super::spec::Streams;
 use soloist_store::journal::Stream;
 
@@ -26,7 +26,7 @@ const LAST_RELAYED: Duration = Duration::from_secs(10);
 pub(super) struct Readers {
     tasks: [Option<JoinHandle<()>>; 2],
     /// The way to the process that reads it, if one does.
-    relay: Option<Relay>,
+    relay: Option<Passthrough>,
 }
 
 /// WaitingRoom for the first event, which is the start; the readers begin when this and what it becomes are dropped.
@@ -45,7 +45,7 @@ impl Readers {
     /// Gets ready to read standard output and error; `None` when there is no room in `events`, which must be new.
     pub(super) fn start(
         [stdout, stderr]: [Option<Pipe>; 2],
-        (streams, hidden): (Streams, Hidden),
+        (streams, hidden): (Streams, Redactor),
         events: &mpsc::Sender<ChildEvent>,
     ) -> (Self, Option<Gate>) {
         let relay = match &streams {
@@ -115,7 +115,7 @@ struct Reader {
     now: watch::Receiver<()>,
     events: mpsc::Sender<ChildEvent>,
     streams: Streams,
-    hidden: Hidden,
+    hidden: Redactor,
 }
 
 impl Reader {

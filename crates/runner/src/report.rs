@@ -1,6 +1,6 @@
-//! The reports of one run to the journal: gathered, and written in the order in which things happened.
+//! The reports of one run to the journal: collected, and written in the order of the events.
 //!
-//! A slow store makes reports larger, never their queue longer; a store that forgot the run is told all of it again.
+//! A slow store makes reports larger, never their queue longer; a store that forgot the run gets all of it again.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
@@ -20,7 +20,7 @@ use soloist_store::{Store, StoreError};
 /// How long the end of a run waits for its last output to be stored.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// How often the store is told that a run writes, though no line.
+/// How often the store learns that a run writes without a whole line.
 const HEARD_EVERY: Duration = Duration::from_secs(1);
 
 enum Report {

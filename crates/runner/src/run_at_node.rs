@@ -1,7 +1,7 @@
 //! `soloist run --server`: the lease of a command, taken, renewed and released at nodes instead of at the store.
 //!
-//! What the command gets, how it is stopped and what is exited with is as of [`super::run_command`]. A grant may have waited for
-//! long, so the lease is renewed once before the command starts, and the trust counts from before that.
+//! Environment, stop and exit code of the command are those of [`super::run_command`]. A grant may have waited long, so the lease is
+//! renewed once before the command starts, and the trust counts from before that.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -395,7 +395,7 @@ impl Had {
     }
 }
 
-/// Whether the lease is given back, or not held any more; otherwise that is left to the guard.
+/// Whether the lease is released, or not held any more; otherwise that is left to the guard.
 async fn released(lease: &Leased, exit: Exit, end: &str) -> bool {
     let begun = clock::boot();
     loop {

@@ -1,10 +1,9 @@
 //! `soloist run`: one command under a lease of its own, guarded and fenced as a job is.
 //!
-//! It waits for the lease, runs the command once, and gives the lease back. It shares the keeper, the guard and the
-//! journal with jobs; there is no configuration, no participation and no retry. The command writes to this process's
-//! own standard output and error, so nothing of it is changed, delayed or kept, and a reader who leaves is the
-//! command's own business; its standard input is empty, as a job's is. Signals that were ignored when this
-//! process was started (`nohup`) stay ignored.
+//! It waits for the lease, runs the command once, and releases the lease. It shares the keeper, the guard and the journal with jobs; there
+//! is no configuration, no participation and no retry. The command writes to this process's own standard output and error, so nothing of
+//! it is changed, delayed or kept; its standard input is empty, as a job's is. Signals that were ignored when this process started
+//! (`nohup`) stay ignored.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -35,7 +34,7 @@ use soloist_store::leases::{Acquire, Acquired, Condition, Leases, Renewal};
 use soloist_store::spent::{Answer, Once, Spent, SpentTicks as _};
 use soloist_store::{Opener, Store, StoreError};
 
-/// A waiter looks at least this often, whatever hints it missed.
+/// A waiter asks again at least this often, in case a hint was lost.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// What to run.
@@ -256,7 +255,7 @@ async fn hint(events: &mut mpsc::Receiver<StoreEvent>, name: &JobName) {
 }
 
 /// An answer that was lost may have been a grant, which would keep others waiting: it is asked for once more, under
-/// the same owner, and given back.
+/// the same owner, and released.
 async fn give_back(store: &Store, ask: &Acquire, once: Option<&Once>) {
     let asked = match once {
         None => store.acquire(ask).await.map(Answer::Lease),

@@ -1,7 +1,7 @@
-//! One slot of a collector: claims a task, has the command work on it, and hands the result in with the next claim.
+//! One slot of a collector: claims a task, runs the command on it, and reports the result with the next claim.
 //!
-//! An exchange whose answer was lost is repeated as it was: the same request gets the same answer, and a result that
-//! was accepted is accepted again. A slot that was given nothing waits for its bell.
+//! An exchange without an answer is repeated unchanged: the same request gets the same answer, and an accepted result is accepted again.
+//! An idle slot waits for its bell.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -10,11 +10,11 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use super::child::Child;
+use super::collector::{ASK_AGAIN, Collector, LAST_WORDS, LOOK_AGAIN, NoCommand, Stop};
 use super::command::say;
-use super::counter::Counter;
-use super::crew::{ASK_AGAIN, Crew, LAST_WORDS, LOOK_AGAIN, NoCommand, Stop};
 use super::task_run::{ClaimedTask, End};
 use super::trouble::Trouble;
+use super::work_source::WorkSource;
 use soloist_domain::name::RequestId;
 use soloist_process::clock;
 use soloist_store::dispatch::{ClaimAsk, ClaimOwner, Claimed, Report, Reported, Waiter};
@@ -32,7 +32,7 @@ struct Finished {
     child: Option<Child>,
 }
 
-impl Crew {
+impl Collector {
     /// Works until there is no more to do.
     pub(super) async fn slot(&self, slot: usize) -> anyhow::Result<()> {
         let mut finished = None;
@@ -75,7 +75,7 @@ impl Crew {
         finished: &mut Option<Finished>,
     ) -> Result<Option<ClaimedTask>, Trouble> {
         let (waiter, bell) = &self.bells[slot];
-        let wait_here = (!self.counter.waits()).then(|| (waiter.clone(), WAITS));
+        let wait_here = (!self.work_source.waits()).then(|| (waiter.clone(), WAITS));
         let mut ask = self.ask(wait_here.clone());
         let mut first_sent = None;
         let mut stop = self.stop.subscribe();
@@ -85,15 +85,15 @@ impl Crew {
             let reports: Vec<_> = finished.iter().map(|one| one.report.clone()).collect();
             // Only what nothing else hangs on may wait at a node: results go at once.
             let idle = reports.is_empty() && !self.is_stopping();
-            let wait = match (self.counter.waits() && idle, self.with.until_empty) {
+            let wait = match (self.work_source.waits() && idle, self.with.until_empty) {
                 (false, _) => Duration::ZERO,
                 (true, true) => LOOK_AGAIN,
                 (true, false) => LONGEST_POLL,
             };
-            let exchange = self.counter.exchange(reports, Some(ask.clone()), wait);
+            let exchange = self.work_source.exchange(reports, Some(ask.clone()), wait);
             let exchanged = tokio::select! {
                 exchanged = exchange => exchanged,
-                // What it may have been given meanwhile is asked for once more, and given back.
+                // What it may have got meanwhile is requested once more, and returned.
                 Ok(()) = stop.changed(), if !wait.is_zero() => continue,
             };
             let claimed = match exchanged {
@@ -123,7 +123,7 @@ impl Crew {
                     if let Some(task) = tasks.pop() {
                         let mut hand = ClaimedTask { claim, task, lease_until, sent, lease: None };
                         if !self.is_stopping() {
-                            if hand.is_fresh(&self.counter).await {
+                            if hand.is_fresh(&self.work_source).await {
                                 return Ok(Some(hand));
                             }
                             (ask, first_sent) = (self.ask(wait_here.clone()), None);
@@ -137,10 +137,10 @@ impl Crew {
                 Some(Claimed::Nothing { .. }) | None => {
                     (ask, first_sent) = (self.ask(wait_here.clone()), None);
                     if self.is_stopping() || self.with.until_empty && self.is_empty().await? {
-                        self.counter.leave(waiter, &self.with.sources).await;
+                        self.work_source.leave(waiter, &self.with.sources).await;
                         return Ok(None);
                     }
-                    if self.counter.waits() {
+                    if self.work_source.waits() {
                         // The next request waits by itself; a node that is shutting down answers at once.
                         if clock::boot().since(sent) < ASK_AGAIN && !wait.is_zero() {
                             sleep(ASK_AGAIN).await;
@@ -164,10 +164,10 @@ impl Crew {
         #[expect(clippy::expect_used, reason = "hexadecimal digits are a label")]
         let request = RequestId::new(&random()).expect("a request id");
         ClaimAsk {
-            owner: match &self.counter {
-                Counter::Store(_, owner) => owner.clone(),
+            owner: match &self.work_source {
+                WorkSource::Store(_, owner) => owner.clone(),
                 // The node knows the owner.
-                Counter::Server(_) => ClaimOwner::of(""),
+                WorkSource::Server(_) => ClaimOwner::of(""),
             },
             collector: self.with.collector.clone(),
             request,
@@ -179,7 +179,7 @@ impl Crew {
 
     /// Whether no task is ready, due or leased.
     async fn is_empty(&self) -> Result<bool, Trouble> {
-        match self.counter.is_empty(&self.with.sources).await {
+        match self.work_source.is_empty(&self.with.sources).await {
             Err(Trouble::Away(_)) => Ok(false),
             looked => looked,
         }
@@ -190,7 +190,7 @@ impl Crew {
         if self.away.send_replace(error.is_some()) != error.is_some() {
             match error {
                 Some(error) => say(&format!("{error}; it is asked again until it answers")),
-                None if self.counter.waits() => say("a node answers again"),
+                None if self.work_source.waits() => say("a node answers again"),
                 None => say("the store answers again"),
             }
         }
@@ -200,12 +200,12 @@ impl Crew {
     async fn hand_in(&self, mut finished: Option<Finished>) -> anyhow::Result<()> {
         let begun = clock::boot();
         while let Some(Finished { report, key, .. }) = &finished {
-            match self.counter.exchange(vec![report.clone()], None, Duration::ZERO).await {
+            match self.work_source.exchange(vec![report.clone()], None, Duration::ZERO).await {
                 Ok(exchanged) => accepted(finished.take(), exchanged.reports.first()),
                 Err(error @ Trouble::Away(_)) => {
                     self.is_away(Some(&error));
                     if clock::boot().since(begun) > LAST_WORDS {
-                        // Not dismissed: its guard goes on trying.
+                        // Not dismissed: its guard keeps trying.
                         anyhow::bail!(
                             "the result of task {key} is not reported yet ({error}): its guard goes on trying, and at the latest it is tried again"
                         );
@@ -222,7 +222,7 @@ impl Crew {
     async fn give_back(&self, hand: &ClaimedTask, child: Option<Child>) {
         let begun = clock::boot();
         loop {
-            match self.counter.give_back(&hand.claim).await {
+            match self.work_source.give_back(&hand.claim).await {
                 Ok(()) => break,
                 Err(Trouble::Away(_)) if clock::boot().since(begun) < LAST_WORDS => {
                     sleep(ASK_AGAIN).await;

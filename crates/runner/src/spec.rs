@@ -1,12 +1,12 @@
-//! What a guard is to run, and the message that tells it.
+//! What a guard runs, and the message that carries it.
 
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::leftovers;
+use super::passthrough::Passthrough;
 use super::program::Program;
-use super::relay::Relay;
 use soloist_domain::containment::Containment;
 use soloist_domain::lease::{Timing, Token};
 use soloist_domain::name::{JobName, Owner, RunId};
@@ -38,7 +38,7 @@ pub enum Streams {
     Inherited,
     /// To where this process's own goes, unchanged, but whole lines at a time. The last line on standard error comes as
     /// an event before the end.
-    Relayed(Relay),
+    Relayed(Passthrough),
 }
 
 /// A run, as its guard will be told.

@@ -1,8 +1,7 @@
 //! The supervisor: one loop that feeds facts and results to [`step`] and carries out what it answers.
 //!
-//! It holds no opinion of its own: who may run, when to stop and when to try again is decided in `domain`. Calls to
-//! the store and runs are tasks beside the loop; what they find comes back through one channel. It does not renew,
-//! does not read the store's state, and never meets the web.
+//! It decides nothing: `domain` decides who may run, when to stop and when to retry. Calls to the store and runs are tasks beside the
+//! loop; their results come back through one channel. It does not renew, does not read the store's state, and never uses the web.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -14,11 +13,11 @@ use tokio::time::timeout;
 
 use super::asking::{Asked, Question, ask, give_back};
 use super::attend::Command;
+use super::cluster_view::ClusterView;
 use super::job_run::{self, News, Order};
 use super::job_turn::Member;
 use super::local_job::LocalJob;
-use super::outlook::Outlook;
-use super::surroundings::Surroundings;
+use super::node_context::NodeContext;
 use soloist_config::Config;
 use soloist_domain::lease::{Token, WentBack};
 use soloist_domain::name::JobName;
@@ -45,7 +44,7 @@ pub enum Mode {
 /// Runs until `mode` asks for a hand-over and every script is proved gone. `holds` is kept up to date. A newer
 /// configuration in `config` changes no run under way; the run of a job that it has no more is stopped.
 pub async fn supervise(
-    around: Surroundings,
+    around: NodeContext,
     mut config: watch::Receiver<Arc<Config>>,
     feed: Feed,
     holds: watch::Sender<BTreeSet<JobName>>,
@@ -57,9 +56,9 @@ pub async fn supervise(
     let jobs = jobs.into_iter().map(LocalJob::new).collect();
     let changes = feed.subscribe();
     let unfit = Arc::clone(&around.unfit.borrow());
-    let outlook = Outlook::new(around.node.clone(), feed, unfit);
+    let cluster = ClusterView::new(around.node.clone(), feed, unfit);
     let releases = JoinSet::new();
-    let supervisor = Supervisor { config, around, outlook, jobs, index, back, holds, releases };
+    let supervisor = Supervisor { config, around, cluster, jobs, index, back, holds, releases };
     supervisor.run(results, changes, mode).await;
 }
 
@@ -79,8 +78,8 @@ enum What {
 struct Supervisor {
     /// The configuration in force.
     config: watch::Receiver<Arc<Config>>,
-    around: Surroundings,
-    outlook: Outlook,
+    around: NodeContext,
+    cluster: ClusterView,
     /// Also jobs that a newer configuration has no more: their numbers are in use.
     jobs: Vec<LocalJob>,
     index: HashMap<JobName, usize>,
@@ -99,7 +98,7 @@ impl Supervisor {
         self.refresh_all();
         let mut give_up_at: Option<Boot> = None;
         loop {
-            if self.outlook.leaving && self.is_idle() {
+            if self.cluster.leaving && self.is_idle() {
                 let all = std::mem::take(&mut self.releases).join_all();
                 if timeout(PATIENCE, all).await.is_err() {
                     tracing::warn!("leaving although an unused lease could not be given back");
@@ -131,8 +130,8 @@ impl Supervisor {
                 },
                 Ok(()) = mode.changed() => {
                     let mode = *mode.borrow_and_update();
-                    self.outlook.leaving = mode >= Mode::HandOver;
-                    if self.outlook.leaving && give_up_at.is_none() {
+                    self.cluster.leaving = mode >= Mode::HandOver;
+                    if self.cluster.leaving && give_up_at.is_none() {
                         let grace = self.jobs.iter().map(|local| local.config.stop_grace).max();
                         give_up_at = Some(clock::boot() + grace.unwrap_or_default() + PATIENCE);
                     }
@@ -145,7 +144,7 @@ impl Supervisor {
                 }
                 Ok(()) = self.config.changed() => self.reload(),
                 Ok(()) = self.around.unfit.changed() => {
-                    self.outlook.unfit = Arc::clone(&self.around.unfit.borrow_and_update());
+                    self.cluster.unfit = Arc::clone(&self.around.unfit.borrow_and_update());
                     self.refresh_all();
                 }
                 () = tokio::time::sleep(pause) => self.tick(),
@@ -186,7 +185,7 @@ impl Supervisor {
     }
 
     fn refresh_all(&mut self) {
-        self.outlook.look_at_nodes();
+        self.cluster.look_at_nodes();
         for job in 0..self.jobs.len() {
             self.refresh(job);
         }
@@ -194,7 +193,7 @@ impl Supervisor {
 
     fn refresh(&mut self, job: usize) {
         let local = &self.jobs[job];
-        let Some(seen) = self.outlook.feed.job(&local.config.name) else {
+        let Some(seen) = self.cluster.feed.job(&local.config.name) else {
             // The feed does not follow it any more.
             if local.removed && local.slot.facts.eligible {
                 let facts = Facts { eligible: false, ..local.slot.facts };
@@ -204,9 +203,9 @@ impl Supervisor {
         };
         local.obey_a_drill(&seen.record);
         if !local.newest().is_external() {
-            self.outlook.note_loss(&seen);
+            self.cluster.note_loss(&seen);
         }
-        let facts = self.outlook.facts(local, &seen);
+        let facts = self.cluster.facts(local, &seen);
         if let Err(error) = self.jobs[job].tokens.read(seen.record.token) {
             self.alarm(
                 job,
@@ -234,7 +233,7 @@ impl Supervisor {
             What::Asked(Asked::Granted { token, since, sent, tick }) => {
                 if let Some(tick) = &tick {
                     let name = &self.jobs[job].config.name;
-                    self.outlook.feed.granted(name, tick.sight.clone());
+                    self.cluster.feed.granted(name, tick.sight.clone());
                 }
                 self.jobs[job].took(tick);
                 self.granted(job, token, since, sent);
@@ -251,7 +250,7 @@ impl Supervisor {
             }
             What::News(News::Dead { fenced }) => {
                 let local = &self.jobs[job];
-                self.outlook.feed.ended_here(&local.config.name, local.held, fenced);
+                self.cluster.feed.ended_here(&local.config.name, local.held, fenced);
             }
             What::News(News::TurnLost) => self.jobs[job].lost = true,
             What::News(News::Unused) => {
@@ -345,14 +344,14 @@ impl Supervisor {
 
     fn acquire(&mut self, job: usize, attempt: Attempt) {
         if self.jobs[job].begin_attempt(attempt) {
-            self.jobs[job].vacant_since = self.outlook.vacant_since(&self.jobs[job]);
+            self.jobs[job].vacant_since = self.cluster.vacant_since(&self.jobs[job]);
         }
         let local = &self.jobs[job];
-        let despite_move = self.outlook.has_void_move(&local.config.name);
+        let despite_move = self.cluster.has_void_move(&local.config.name);
         let question = Question {
             lease: local.request(&self.around.node, despite_move),
             schedule: local.config.schedule.as_ref().map(|scheduled| scheduled.law.clone()),
-            seen: self.outlook.feed.sight(&local.config.name),
+            seen: self.cluster.feed.sight(&local.config.name),
         };
         let patience = local.config.timing.store_timeout;
         let (store, back) = (self.around.store.clone(), self.back.clone());
@@ -397,12 +396,12 @@ impl Supervisor {
         let back = self.back.clone();
         let tell = move |news| drop(back.send(Back { job, attempt, what: What::News(news) }));
         let waits = member.is_some();
-        let Surroundings { store, nursery, .. } = around;
+        let NodeContext { store, nursery, .. } = around;
         let order =
             Order { spec, min_uptime: config.backoff.min_uptime, limits: config.limits(), nursery };
         tokio::spawn(job_run::drive(store, order, kept, member, inbox, tell));
         if waits {
-            // What it waits for now is not the fault of who was lost.
+            // The lost node is not the cause of what it waits for now.
             self.taken_over(job);
         }
     }
@@ -410,7 +409,7 @@ impl Supervisor {
     fn record_end(&self, job: usize, attempt: Attempt, stopping: bool) {
         let local = &self.jobs[job];
         let crashes =
-            self.outlook.feed.job(&local.config.name).map_or(0, |seen| seen.record.crashes);
+            self.cluster.feed.job(&local.config.name).map_or(0, |seen| seen.record.crashes);
         let last = local.last(crashes, stopping, &self.around.metrics);
         let (store, back) = (self.around.store.clone(), self.back.clone());
         tokio::spawn(async move {

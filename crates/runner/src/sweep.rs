@@ -1,10 +1,9 @@
-//! What the node does when a guard is lost: it kills the guard and everything the guard was there for.
+//! What the node does when a guard is lost: it kills the guard and everything that the guard had to kill.
 //!
-//! A run's processes are found in three ways, because none is enough: below the guard while it still lives (it may be
-//! frozen), by the mark `SOLOIST_RUN` in their environment, and, in a process that is a subreaper and starts nothing
-//! but guards, as orphans that came to it: the orphan of a guard that lives goes to that guard and never comes here.
-//! Where the run has a cgroup, the kernel kills what is in it; where it has a pid namespace, the kernel has done so
-//! when the guard died. Only two empty looks in a row count as proof.
+//! A run's processes are found in three ways, because none is enough: below the guard while it still lives (it may be frozen), by the mark
+//! `SOLOIST_RUN` in their environment, and, in a process that is a subreaper and starts nothing but guards, as orphans that came to it:
+//! the orphan of a living guard goes to that guard and never comes here. Where the run has a cgroup, the kernel kills what is in it; where
+//! it has a pid namespace, the kernel did so when the guard died. Only two empty searches in a row count as proof.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -82,7 +81,7 @@ pub(super) fn forget(guard: Pid) {
     guards().living.retain(|known| *known != guard);
 }
 
-/// Kills `guard`, not yet reaped, and all of `run`. When none is left it returns how many there were besides the guard
+/// Kills `guard`, not yet reaped, and all of `run`. When none is left it returns how many there were in addition to the guard
 /// and the script's `first` process. Blocks until then, so call it where blocking is allowed.
 pub(super) fn sweep(guard: Pid, run: &RunId, first: Option<Pid>, cgroup: Option<&Path>) -> u32 {
     let since = began(guard);
@@ -164,7 +163,7 @@ fn kill_orphans(since: Option<u64>, killed: &mut HashSet<Pid>) -> bool {
     found
 }
 
-/// Reaps what became this process's child; false while some of it is still dying.
+/// Reaps the adopted children of this process; false while some of them are still dying.
 fn reap(killed: &HashSet<Pid>) -> bool {
     let mut all_gone = true;
     for pid in killed {

@@ -1,8 +1,8 @@
-//! One task in a collector's hands: its lease extended, its command guarded, its end made into a result.
+//! One claimed task: its lease extended, its command guarded, its end turned into a result.
 //!
-//! The lease is trusted as a job's is: from before the request was sent, and for less than it lasts. The guard has
-//! that end as its deadline, so the command is gone before another collector may be given the task, whatever becomes of
-//! this process and of the store. Each extension lasts as long as the lease that was granted.
+//! The lease is trusted as a job's is: from before the request was sent, and for less than it lasts. That end is the guard's deadline, so
+//! the command is gone before another collector can get the task, whatever happens to this process or to the store. Each extension lasts
+//! as long as the lease that was granted.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use tokio::time::sleep;
 
 use super::attend::{Attendant, Command, Ended, attend};
 use super::child::{Cause, Child, ChildEvent, Spec, Streams, Work};
+use super::collector::{ASK_AGAIN, Collector, Stop};
 use super::command::say;
-use super::counter::{Counter, Extended};
-use super::crew::{ASK_AGAIN, Crew, Stop};
 use super::hold::{Hold, Renew, Renewed};
 use super::program::Program;
 use super::trouble::Trouble;
+use super::work_source::{Extended, WorkSource};
 use soloist_domain::dispatch::TaskOutcome;
 use soloist_domain::job::Exit;
 use soloist_domain::lease::Timing;
@@ -51,7 +51,7 @@ pub(super) struct ClaimedTask {
 pub(super) enum End {
     /// To be reported; then the guard may go.
     Result(Report, Option<Child>),
-    /// To be given back, unworked.
+    /// To be returned, not started.
     Unworked(Option<Child>),
     /// Another has it, or will have.
     Lost,
@@ -62,13 +62,13 @@ pub(super) enum End {
 impl ClaimedTask {
     /// Whether it is still held. A request that waited at a node is no measure for trust, as its answer may be old or young: so
     /// the claim is extended once, and the trust counts from before that.
-    pub(super) async fn is_fresh(&mut self, counter: &Counter) -> bool {
-        if !counter.waits() || clock::boot().since(self.sent) < AT_ONCE {
+    pub(super) async fn is_fresh(&mut self, work_source: &WorkSource) -> bool {
+        if !work_source.waits() || clock::boot().since(self.sent) < AT_ONCE {
             return true;
         }
         loop {
             let sent = clock::boot();
-            match counter.extend(&self.claim, &self.task.id, PATIENCE).await {
+            match work_source.extend(&self.claim, &self.task.id, PATIENCE).await {
                 Ok(Extended::Kept(lease)) => {
                     (self.sent, self.lease) = (sent, lease.or(self.lease));
                     return true;
@@ -87,8 +87,8 @@ impl ClaimedTask {
     }
 
     /// Runs the command, to the end of its whole tree.
-    pub(super) async fn work(&self, crew: &Crew, known: Option<Duration>) -> End {
-        let timing = match self.timing(crew, known).await {
+    pub(super) async fn work(&self, collector: &Collector, known: Option<Duration>) -> End {
+        let timing = match self.timing(collector, known).await {
             Ok(timing) => timing,
             Err(why) => {
                 say(&format!("task {} is given back: {why}", self.task.key));
@@ -101,12 +101,12 @@ impl ClaimedTask {
             say(&format!("task {} is given back: it came too late to be trusted", self.task.key));
             return End::Unworked(None);
         }
-        let (child, mut events) = match Child::spawn(self.spec(crew, timing), deadline) {
+        let (child, mut events) = match Child::spawn(self.spec(collector, timing), deadline) {
             Ok(spawned) => spawned,
             Err(error) => return End::NoCommand(format!("a guard cannot be started: {error}")),
         };
-        let mut hold = Extending::keep(crew, self, timing);
-        let stop = crew.stop.subscribe();
+        let mut hold = Extending::keep(collector, self, timing);
+        let stop = collector.stop.subscribe();
         let mut attending = Attending { stop, cut_short: false, last_line: None };
         let ended = attend(&child, &mut events, &mut [&mut hold], &mut attending).await;
         hold.end();
@@ -115,7 +115,11 @@ impl ClaimedTask {
 
     /// The times that follow from the lease under which this was granted: the rules may have changed since they were
     /// read. Never longer than the lease really is, as a token is never older than its grant.
-    async fn timing(&self, crew: &Crew, known: Option<Duration>) -> Result<Timing, String> {
+    async fn timing(
+        &self,
+        collector: &Collector,
+        known: Option<Duration>,
+    ) -> Result<Timing, String> {
         let timing =
             |lease| Timing::from_ttl(lease).map_err(|_| too_short(&self.task.source, lease));
         if let Some(lease) = self.lease {
@@ -127,15 +131,15 @@ impl ClaimedTask {
         timing(match known {
             Some(known) if near(known) => lease.min(known),
             _ => {
-                let read = crew.counter.lease_of(&self.task.source).await;
+                let read = collector.work_source.lease_of(&self.task.source).await;
                 // Who may not look at sources goes by the grant alone.
                 read.map_err(|error| error.to_string())?.unwrap_or(lease)
             }
         })
     }
 
-    fn spec(&self, crew: &Crew, timing: Timing) -> Spec {
-        let with = &crew.with;
+    fn spec(&self, collector: &Collector, timing: Timing) -> Spec {
+        let with = &collector.with;
         let Handed { id, key, source, payload, token, attempt } = self.task.clone();
         let own = [
             ("SOLOIST_TASK", id.0.clone()),
@@ -154,7 +158,7 @@ impl ClaimedTask {
             token,
             owner: Owner(String::new()),
             timing,
-            streams: Streams::Relayed(crew.relay.clone()),
+            streams: Streams::Relayed(collector.relay.clone()),
             work: Work::Task { id, input: payload },
         }
     }
@@ -254,7 +258,7 @@ impl Attendant for Attending {
 
 /// The extension of one claim.
 struct Extending {
-    counter: Counter,
+    work_source: WorkSource,
     claim: ClaimId,
     id: TaskId,
     source: SourceName,
@@ -265,16 +269,16 @@ struct Extending {
 }
 
 impl Extending {
-    fn keep(crew: &Crew, of: &ClaimedTask, timing: Timing) -> Hold {
+    fn keep(collector: &Collector, of: &ClaimedTask, timing: Timing) -> Hold {
         let (claim, id, source) = (of.claim.clone(), of.task.id.clone(), of.task.source.clone());
-        let (counter, timing) = (crew.counter.clone(), paced(timing));
+        let (work_source, timing) = (collector.work_source.clone(), paced(timing));
         let (lease, patience) = (timing.ttl, timing.store_timeout);
-        let extending = Self { counter, claim, id, source, lease, patience };
+        let extending = Self { work_source, claim, id, source, lease, patience };
         Hold::renewed_by(extending, timing, of.sent)
     }
 
     async fn extend(&self) -> Result<Renewed, Trouble> {
-        let extended = self.counter.extend(&self.claim, &self.id, self.patience).await?;
+        let extended = self.work_source.extend(&self.claim, &self.id, self.patience).await?;
         let Extended::Kept(lease) = extended else { return Ok(Renewed::Lost) };
         let lease = lease.unwrap_or(self.lease);
         Ok(match Timing::from_ttl(lease) {

@@ -1,24 +1,29 @@
-//! Has the store write what time alone decides of ticks: that one was missed, that a holder is lost, that a window is over.
+//! Has the store write what time alone decides of ticks: a missed one, a lost holder, the end of a window.
 //!
-//! A store that forgot what this node saw is told it first. Whoever asks for a lease has it written, too. This is for jobs that nobody asks for: held, without a living node, or over until tomorrow.
+//! A store that forgot what this node saw gets that first. A request for a lease has it written, too; this is for jobs that nobody asks for:
+//! held, without a living node, or over until tomorrow.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use soloist_config::{Current, JobConfig};
-use soloist_domain::name::JobName;
+use soloist_domain::name::{JobName, NodeName};
+use soloist_domain::tick::Schedule;
 use soloist_domain::time::StoreTime;
 use soloist_process::clock;
 use soloist_store::Store;
 use soloist_store::feed::{Feed, Seen};
+use soloist_store::nodes::NodeRecord;
 use soloist_store::ticks::TickBook as _;
 
 /// How often it is looked what is due. An entry is written at most 5 s after it is certain.
-const EVERY: Duration = Duration::from_millis(500);
+const EVERY: Duration = Duration::from_secs(1);
 /// Who is asked for a lease at that instant writes it anyway.
 const LEAVE_IT: Duration = Duration::from_secs(1);
+/// So many machines are named that cannot start a job.
+const NAMED: usize = 5;
 
-/// When a job is to be looked at next.
+/// When a job is examined next.
 struct Look {
     /// Of the record that it was made of.
     version: u64,
@@ -73,7 +78,7 @@ async fn look(
     let known = known.filter(|look| look.version == record.version && look.text == law.text);
     let at = match (known, &record.clock) {
         (Some(look), _) => look.at,
-        // From then on its ticks are told, also if nobody wants it.
+        // From then on its ticks are counted, also if nobody wants it.
         (None, None) => Some(now - LEAVE_IT),
         // Nodes with other files do not change it to and fro.
         (None, Some(clock)) if !clock.knows(&law.text) => Some(now - LEAVE_IT),
@@ -85,10 +90,22 @@ async fn look(
     let due = at.is_some_and(|at| at + LEAVE_IT <= now);
     let mut next = at;
     if due {
-        store.settle_ticks(&job.name, law, feed.sight(&job.name).as_ref()).await?;
-        next = record.clock.as_ref().and_then(|clock| clock.next_look(law, now));
+        let law = Schedule { lacks: lacks(&feed.nodes(), &job.name), ..law.clone() };
+        store.settle_ticks(&job.name, &law, feed.sight(&job.name).as_ref()).await?;
+        next = record.clock.as_ref().and_then(|clock| clock.next_look(&law, now));
     }
     let look = Look { version: record.version, text: law.text.clone(), at: next };
     looks.insert(job.name.clone(), look);
     Ok(())
+}
+
+/// What living machines lack that should start `job`; nothing when one of them can.
+fn lacks(nodes: &[NodeRecord], job: &JobName) -> BTreeMap<NodeName, String> {
+    let living = || nodes.iter().filter(|node| node.is_alive());
+    if living().any(|node| node.beat.jobs.contains(job)) {
+        return BTreeMap::new();
+    }
+    let lacks = living()
+        .filter_map(|node| Some((node.beat.node.clone(), node.beat.unfit.get(job)?.clone())));
+    lacks.take(NAMED).collect()
 }

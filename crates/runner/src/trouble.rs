@@ -1,4 +1,4 @@
-//! Why something that a command asks for was not granted, or was not kept: the same whether the store or a node was asked.
+//! Why a command did not get, or lost, what it asked for: the same whether the store or a node answered.
 
 use soloist_desk::waiting::DeskError;
 use soloist_remote::RemoteError;
@@ -7,7 +7,7 @@ use soloist_store::StoreError;
 /// A variant for each thing that a command does otherwise. What is inside decides its exit code.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Trouble {
-    /// It may be otherwise in a moment; what came of the request is unknown.
+    /// It may change in a moment; the outcome of the request is unknown.
     #[error("{0:#}")]
     Away(anyhow::Error),
     /// It does not exist, or is over.

@@ -1,4 +1,4 @@
-//! What `soloist turn` is asked for, and whether the rotation has it.
+//! The arguments of `soloist turn`, checked against the rotation.
 
 use std::time::Duration;
 

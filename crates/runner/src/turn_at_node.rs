@@ -93,7 +93,7 @@ pub(super) async fn turn_of_node(
                 let soon = !wait.is_zero() && clock::boot().since(asked) < ASK_AGAIN;
                 (if soon { ASK_AGAIN } else { Duration::ZERO }, in_the_way(&waiting))
             }
-            // Granted by an answer that never came, and over by now.
+            // Granted by an answer that never came, and over.
             Err(RemoteError::Refused { status: 409, .. }) => {
                 request = with.ask().request;
                 (Duration::ZERO, "it ended before its grant arrived".to_owned())

@@ -80,7 +80,7 @@ struct Seat {
 }
 
 impl Seat {
-    /// Opens the store and looks at the rotation; tried for as long as the patience lasts.
+    /// Opens the store and reads the rotation; retried while the patience lasts.
     async fn take(with: TurnCommand, patience: &mut Patience) -> anyhow::Result<Option<Self>> {
         let options = Options { make: false, ..with.program.options(with.longest_lease) };
         let Some(store) = connect(with.open, &with.program.store_url, &options, patience).await?

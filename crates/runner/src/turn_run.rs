@@ -1,8 +1,8 @@
-//! A turn that `soloist turn` has: extended, its command guarded, its end made into a pass.
+//! A turn of `soloist turn`: extended, its command guarded, its end turned into a pass.
 //!
-//! A turn is trusted as a lease is, from before a request and for less than it lasts. The request that got the turn is no
-//! measure, as it may have waited for long or have been answered before; so the turn is extended once before anything is
-//! started. The length of an extension was settled with the turn.
+//! A turn is trusted as a lease is, from before a request and for less than it lasts. The request that got the turn does not count: it may
+//! have waited long or have been answered before; so the turn is extended once before anything starts. The length of an extension was
+//! fixed with the turn.
 
 use tokio::time::sleep;
 
@@ -36,7 +36,7 @@ impl Extending {
     /// Of a turn that was granted and is not trusted yet.
     ///
     /// # Errors
-    /// When nothing could be killed within its lease: the rules were changed since they were looked at.
+    /// When nothing could be killed within its lease: the rules were changed since they were read.
     pub(super) fn of(
         desk: &TurnDesk,
         with: &TurnCommand,

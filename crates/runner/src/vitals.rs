@@ -1,4 +1,4 @@
-//! How this machine is, for the heartbeat: its load, its memory, its disk and its clock. Nothing is decided by it; people look at it.
+//! The condition of this machine for the heartbeat: load, memory, disk and clock. For people only; nothing is decided by it.
 
 use std::path::Path;
 use std::thread::JoinHandle;

@@ -1,4 +1,4 @@
-//! When jobs are due (contract 13): expressions and zones made into [`Ticks`](soloist_domain::tick::Ticks).
+//! When jobs are due: expressions and zones turned into [`Ticks`](soloist_domain::tick::Ticks).
 //!
 //! | file | what it does |
 //! | --- | --- |
@@ -6,6 +6,7 @@
 //! | `cron` | the civil days and times that an expression means, without a zone |
 //! | `walk` | those times in a zone: gap, fold and corrections of its clocks |
 //! | `ticks` | lists, jitter, names |
+//! | `latest` | the next tick, remembered |
 //! | `look` | shortest interval, canonical text |
 //! | `words/` | an expression in words, English and Chinese |
 //! | `zone` | the machine's table of zones |
@@ -14,6 +15,7 @@
 
 mod cron;
 mod hash;
+mod latest;
 mod look;
 mod parse;
 #[cfg(test)]
@@ -80,6 +82,7 @@ pub struct Schedule {
     jitter: i64,
     expressions: Vec<String>,
     zone: Option<String>,
+    latest: latest::Latest,
 }
 
 /// Times are in seconds since 1970-01-01T00:00Z.
@@ -127,7 +130,8 @@ impl Schedule {
             Kind::At(instants) => instants.iter().map(|at| at.trim().to_owned()).collect(),
         };
         let zone = zone.map(|(_, name)| name);
-        let read = Self { job: job.clone(), times, jitter, expressions, zone };
+        let latest = latest::Latest::default();
+        let read = Self { job: job.clone(), times, jitter, expressions, zone, latest };
         read.check(&mut wrong);
         if wrong.is_empty() { Ok(read) } else { Err(wrong) }
     }

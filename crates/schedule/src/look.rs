@@ -1,4 +1,4 @@
-//! What a schedule says of itself: its canonical text, its shortest interval, and what that refuses.
+//! Properties of a schedule: its canonical text, its shortest interval, and what that refuses.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use soloist_domain::time::StoreTime;
 use crate::walk::{self, EARLIEST, Segment};
 use crate::{Kind, Schedule, Spec, Times, Wrong};
 
-/// 2026-01-01T00:00Z: intervals are looked at from here, the same on every node.
+/// 2026-01-01T00:00Z: intervals are computed from here, the same on every node.
 const FROM: i64 = 1_767_225_600;
 /// For so long around changes of the clocks.
 const YEARS: i64 = 2 * 366 * 86_400;

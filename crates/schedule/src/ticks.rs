@@ -72,6 +72,29 @@ impl Schedule {
         }
     }
 
+    /// The first tick that starts later than `instant`.
+    fn seek(&self, instant: StoreTime) -> Option<Tick> {
+        let mut from = instant.0.saturating_sub(self.jitter).div_euclid(1_000);
+        let mut best: Option<Candidate> = None;
+        while let Some(due) = self.due_after(from) {
+            if best.as_ref().is_some_and(|(best, _)| due.at * 1_000 > best.starts.0) {
+                break;
+            }
+            let found = self.tick(due);
+            let better = best
+                .as_ref()
+                .is_none_or(|(tick, line)| (found.0.starts, found.1) < (tick.starts, *line));
+            if better && found.0.starts > instant {
+                best = Some(found);
+            }
+            if self.jitter == 0 && best.is_some() {
+                break;
+            }
+            from = due.at;
+        }
+        best.map(|(tick, _)| tick)
+    }
+
     fn tick(&self, due: Due) -> Candidate {
         let time = |seconds: i64| {
             let stamp = Timestamp::from_second(seconds).unwrap_or_default();
@@ -133,7 +156,7 @@ impl Schedule {
 /// so without it the name would be that of the first.
 const AGAIN: &str = "[_fold=2]";
 
-/// An offset as it stands in names: `+08:00`.
+/// An offset as in names: `+08:00`.
 fn shown(offset: i64) -> String {
     let sign = if offset < 0 { '-' } else { '+' };
     let (hours, minutes, seconds) =
@@ -153,25 +176,7 @@ impl Ticks for Schedule {
     }
 
     fn after(&self, instant: StoreTime) -> Option<Tick> {
-        let mut from = instant.0.saturating_sub(self.jitter).div_euclid(1_000);
-        let mut best: Option<Candidate> = None;
-        while let Some(due) = self.due_after(from) {
-            if best.as_ref().is_some_and(|(best, _)| due.at * 1_000 > best.starts.0) {
-                break;
-            }
-            let found = self.tick(due);
-            let better = best
-                .as_ref()
-                .is_none_or(|(tick, line)| (found.0.starts, found.1) < (tick.starts, *line));
-            if better && found.0.starts > instant {
-                best = Some(found);
-            }
-            if self.jitter == 0 && best.is_some() {
-                break;
-            }
-            from = due.at;
-        }
-        best.map(|(tick, _)| tick)
+        self.latest.after(instant, || self.seek(instant))
     }
 
     fn until(&self, instant: StoreTime) -> Option<Tick> {

@@ -1,4 +1,4 @@
-//! The machine's table of zones. Its own zone is never taken.
+//! The machine's table of zones. The zone of the machine itself is never used.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! Passwords and random secrets: made here, hashed here, compared here.
 //!
-//! Only hashes leave for the store. A leaf room, so that the command line and the web page make accounts, tokens
-//! and sign-in links in one way. It knows no HTTP and throttles no client.
+//! Only hashes leave for the store. A leaf room, so that the command line and the web page make accounts, tokens and sign-in links in one
+//! way. It knows no HTTP and throttles no client.
 
 pub mod strength;
 

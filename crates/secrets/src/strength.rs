@@ -1,7 +1,7 @@
-//! How easily a password is guessed, by `zxcvbn`: words, names, dates, rows of keys, and what stands near them.
+//! How easily a password is guessed, by `zxcvbn`: words, names, dates, rows of keys, and similar ones.
 //!
-//! No rule about capitals, digits or signs: they make passwords that are hard to remember, not hard to guess. It names what is wrong
-//! as ids of messages; the words stand in the locales.
+//! No rule about capitals, digits or signs: they make passwords hard to remember, not hard to guess. The reasons are ids of messages; the
+//! texts are in the locales.
 
 use zxcvbn::feedback::{Suggestion, Warning};
 use zxcvbn::{Score, zxcvbn};

@@ -1,4 +1,4 @@
-//! Sources, tasks and rotations out of Redis and into it (`store/portable.rs`), and a store that is emptied.
+//! Sources and tasks out of Redis and into it (`store/portable.rs`), and a store that is emptied.
 //!
 //! Plain commands, and the generic script for what belongs to no job: no script of its own, as no other process uses the store meanwhile.
 
@@ -14,12 +14,10 @@ use super::{RedisStore, scripts};
 use soloist_domain::dispatch::{Seat, Source, TaskState};
 use soloist_domain::lease::Token;
 use soloist_domain::name::JobName;
-use soloist_domain::rotation::Ending;
 use soloist_domain::time::Stamp;
 use soloist_store::Result;
 use soloist_store::dispatch::{CollectorView, SourceView, Sources as _, TaskId};
 use soloist_store::portable::{AT_ONCE, Bookmark, Portable, StoredSource, StoredTask};
-use soloist_store::rotation::{PastTurn, RotationView, Rotations as _};
 
 /// Values of one command.
 const VALUES: usize = 1_000;
@@ -156,48 +154,6 @@ impl Portable for RedisStore {
         self.carry_out(collectors.iter().map(set).collect()).await
     }
 
-    async fn fill_rotation(&self, view: &RotationView) -> Result<()> {
-        let made = self.rotations(Some(&view.name), 0).await?;
-        // What this store may have forgotten is not what the other one may have.
-        let recovered = made.first().map_or(Stamp(0), |made| made.ring.recovered_at);
-        let ring = &view.ring;
-        let kind = |kind: &Option<_>| kind.as_ref().map_or_else(String::new, ToString::to_string);
-        let mut fields: Vec<(String, String)> = [
-            ("token", ring.token.0.to_string()),
-            ("after", kind(&ring.after)),
-            ("last", ring.last_start.map_or(0, |at| at.0).to_string()),
-            ("next", kind(&ring.next)),
-            ("not_before", ring.not_before.0.to_string()),
-            ("recovered", recovered.max(ring.recovered_at).0.to_string()),
-        ]
-        .map(|(name, value)| (name.to_owned(), value))
-        .into();
-        let mut commands = Vec::new();
-        for (kind, starts) in &ring.starts {
-            fields.push((format!("newest:{kind}"), starts.newest.0.to_string()));
-            let recent: Vec<String> =
-                starts.recent.iter().rev().map(|at| at.0.to_string()).collect();
-            let list = self.keys().rotation(&format!("s:{}:{kind}", view.name));
-            commands.extend(pushes(&list, &recent));
-        }
-        for one in &view.types {
-            let counts = [
-                ("done", one.done),
-                ("empty", one.empty),
-                ("failed", one.failed),
-                ("lost", one.lost),
-            ];
-            let counts = counts.map(|(how, n)| (format!("{how}:{}", one.kind), n.to_string()));
-            fields.extend(counts);
-        }
-        let mut set = vec!["HSET".to_owned(), self.keys().rotation(&format!("r:{}", view.name))];
-        set.extend(fields.into_iter().flat_map(|(name, value)| [name, value]));
-        commands.push(set);
-        let past: Vec<String> = view.past.iter().map(past_line).collect();
-        commands.extend(pushes(&self.keys().rotation(&format!("past:{}", view.name)), &past));
-        self.carry_out(commands).await
-    }
-
     async fn empty(&self) -> Result<()> {
         let pattern = self.keys().every_pattern();
         for server in self.shared.rest.links().await? {
@@ -281,16 +237,4 @@ fn pushes(list: &str, values: &[String]) -> Vec<Vec<String>> {
         head.into_iter().chain(some.iter().cloned()).collect()
     };
     values.chunks(VALUES).map(push).collect()
-}
-
-/// As `open_rotation.lua` writes it.
-fn past_line(past: &PastTurn) -> String {
-    let PastTurn { token, kind, worker, since, ended, ending } = past;
-    let ending = match ending {
-        Ending::Done => "done",
-        Ending::Empty => "empty",
-        Ending::Failed => "failed",
-        Ending::Lost => "lost",
-    };
-    format!("{} {kind} {worker} {} {} {ending}", token.0, since.0, ended.0)
 }

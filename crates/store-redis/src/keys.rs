@@ -6,7 +6,7 @@
 use soloist_domain::name::JobName;
 
 /// How the keys begin that belong to no job and that a copy writes.
-const COPIED: [&str; 16] = [
+const COPIED: [&str; 17] = [
     "users",
     "tokens",
     "sessions",
@@ -22,7 +22,8 @@ const COPIED: [&str; 16] = [
     "audit",
     "audit_seq",
     "dispatch",
-    "rotation",
+    "rotations",
+    "turns",
 ];
 
 /// Makes names under one prefix.
@@ -95,11 +96,6 @@ impl Keys {
     /// A key of dispatch; scripts make the others from [`Self::dispatch`] of nothing, which has their hash tag.
     pub(super) fn dispatch(&self, noun: &str) -> String {
         self.global(&format!("dispatch:{noun}"))
-    }
-
-    /// The same for rotations.
-    pub(super) fn rotation(&self, noun: &str) -> String {
-        self.global(&format!("rotation:{noun}"))
     }
 
     /// Glob that matches the channel of every job and nothing else.

@@ -1,8 +1,8 @@
 //! The store in Redis 7: for nodes on many machines.
 //!
 //! Of jobs it is an engine (`engine.rs`): what becomes of them is decided in `domain::transition`, and one generic script commits it.
-//! Of accounts, credentials, nodes and the audit it keeps rows, lists and logs (`records.rs`): what becomes of them is decided in `store/core`.
-//! Of dispatch and rotations: one Lua script per transition (`verb_noun.lua`), so that a change and its event are one step.
+//! Of accounts, credentials, nodes, the audit and rotations it keeps rows, lists and logs (`records.rs`): what becomes of them is decided in
+//! `store/core`. Of dispatch: one Lua script per transition (`verb_noun.lua`), so that a change and its event are one step.
 //! One server, the one that sentinels name, or a cluster. It never retries what must not happen twice, and it keeps
 //! no state of its own but what it needs to notice that the store forgot (`memory.rs`).
 //!
@@ -35,7 +35,7 @@
 //! | `soloist:copy` | hash | the mark of a copy into this store that is not finished (`store/copy`) |
 //! | `soloist:audit`, `soloist:audit_seq` | list, string | JSON entries, oldest first; contiguous numbers |
 //!
-//! Keys of dispatch: see `dispatch/mod.rs`; of rotations: `rotation/mod.rs`.
+//! Keys of dispatch: see `dispatch/mod.rs`; of rotations (`soloist:rotations`, `soloist:turns:...`): `store/core/rotation/names.rs`.
 //!
 //! On a cluster, what is about no job is called `soloist:{~}:schema`, `soloist:{~}:users` and so on, and each job has
 //! an epoch of its own, `soloist:{J}:epoch`: each master may forget by itself. Scripts use the hash tag of one job, or
@@ -72,7 +72,6 @@ mod link;
 mod members;
 mod record;
 mod records;
-mod rotation;
 mod route;
 mod scripts;
 mod sentinel;
@@ -106,7 +105,6 @@ use soloist_store::examine::Finding;
 use soloist_store::journal::AuditEntry;
 use soloist_store::latest::Latest;
 use soloist_store::memory::{Asked, Memories, Opening};
-use soloist_store::rotation::Rotations;
 use soloist_store::schema::Steps;
 use soloist_store::{Description, For, Options, Result, StoreError};
 
@@ -134,6 +132,8 @@ struct Shared {
     /// Dispatch is busy on its own account.
     dispatch: Lane,
     exchanges: Exchanges,
+    /// What belongs to no job: who waits for a turn must not wait for a page of log.
+    records: Lane,
     rest: Lane,
     memories: Mutex<Memories>,
     known: Known,
@@ -205,10 +205,6 @@ impl Backend for RedisStore {
 
     fn dispatch(self: Arc<Self>) -> Arc<dyn Dispatches> {
         self
-    }
-
-    fn rotations(self: Arc<Self>) -> Option<Arc<dyn Rotations>> {
-        Some(self)
     }
 
     /// Begins an epoch if it has none.
@@ -500,6 +496,7 @@ impl Shared {
             grants: near(),
             dispatch: near(),
             exchanges: Exchanges::default(),
+            records: near(),
             rest: lane(),
             memories: Mutex::default(),
             known: Known::default(),

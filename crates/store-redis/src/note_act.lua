@@ -1,4 +1,4 @@
--- note_act: fragment before scripts of dispatch and rotations whose act has an entry in the audit; needs append_log.
+-- note_act: fragment before scripts of dispatch whose act has an entry in the audit; needs append_log.
 -- KEYS none of its own.
 -- ARGV[last] the entry  MessagePack, as append_log takes it; '' for none
 -- Returns nothing by itself; leaves `note_act(micros)`, which such a script calls when it has done what was asked.

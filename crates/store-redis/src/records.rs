@@ -195,7 +195,7 @@ impl Records for RedisStore {
     }
 
     async fn look(&self, looks: &[Look]) -> Result<Looked> {
-        Box::pin(self.look_by(&self.shared.rest, looks)).await
+        Box::pin(self.look_by(&self.shared.records, looks)).await
     }
 
     async fn change_and_look(
@@ -204,7 +204,7 @@ impl Records for RedisStore {
         done: &[Look],
         refused: &[Look],
     ) -> Result<(Changed, Looked)> {
-        Box::pin(self.change_by(&self.shared.rest, plan, done, refused)).await
+        Box::pin(self.change_by(&self.shared.records, plan, done, refused)).await
     }
 
     fn turns(&self) -> &KnownTurns {

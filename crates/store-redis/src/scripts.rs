@@ -78,15 +78,6 @@ scripts! {
     REMOVE_TASK = "find_entry.lua" "append_log.lua" "note_act.lua" "open_dispatch.lua" "move_tasks.lua" "remove_task.lua";
     REMOVE_SOURCE = "open_dispatch.lua" "judge_source.lua" "remove_source.lua";
     READ_TASKS = "open_dispatch.lua" "read_tasks.lua";
-    PUT_ROTATION = "find_entry.lua" "append_log.lua" "note_act.lua" "open_rotation.lua" "put_rotation.lua";
-    REMOVE_ROTATION = "find_entry.lua" "append_log.lua" "note_act.lua" "open_rotation.lua" "remove_rotation.lua";
-    READ_ROTATIONS = "open_rotation.lua" "read_rotations.lua";
-    TAKE_TURN = "open_rotation.lua" "take_turn.lua";
-    EXTEND_TURN = "open_rotation.lua" "extend_turn.lua";
-    PASS_TURN = "open_rotation.lua" "pass_turn.lua";
-    RETURN_TURN = "open_rotation.lua" "return_turn.lua";
-    LEAVE_ROTATION = "open_rotation.lua" "leave_rotation.lua";
-    PUMP_TURNS = "open_rotation.lua" "pump_turns.lua";
 }
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
-//! The port of jobs on a record store and an ensemble: reads join the two, and a commit is done in two steps.
+//! The port of jobs on a record store and an ensemble: reads join the two, and a commit has two steps.
 //!
 //! | the lease | first | then |
 //! | --- | --- | --- |
-//! | is granted, or asserted again | the node is made | the record is committed, on condition that it is the one that was looked at |
-//! | is extended, or has another text | the record is committed | another node is made in the place of its node |
-//! | is given back | the record is committed | the node is deleted |
+//! | is granted, or asserted again | the node is made | the record is committed, on condition that it has not changed |
+//! | is extended, or has another text | the record is committed | another node replaces its node |
+//! | is released | the record is committed | the node is deleted |
 //!
-//! So a lease is granted only to whom both agree, and its node goes only after the record says why. Nothing runs between the steps: a
-//! guard starts after both. Between them a grant is *half*: its token is newer than that of its record. It is shown to nobody, as the law
-//! answers "the same owner asks again" with the lease that it sees; only who asks for the lease itself hears whose it is about to be.
+//! So a lease is granted only if both agree, and its node is deleted only after the record says why. Nothing runs between the steps: a guard
+//! starts after both. Between them a grant is *half*: its token is newer than that of its record. It is not shown, because the law answers "the
+//! same owner asks again" with the lease that it sees; only a request for the lease itself learns its future holder.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,15 +1,14 @@
-//! May the ensemble be believed? The node `era`, compared with what this process saw before and with the leader's epoch.
+//! May the ensemble be trusted? The node `era`, compared with what this process saw before and with the leader's epoch.
 //!
-//! An ensemble that was emptied, restored or lost its newest writes has a leader of another epoch afterwards: the upper half of the
-//! number of every write. The first process that sees another epoch, or no `era`, writes a new one. Every grant is made on condition
-//! that `era` is as this process knows it. In a new era nothing is granted for as long as a forgotten lease may last, while living
-//! holders assert theirs again. An election that lost nothing costs the same wait, for jobs without a holder.
+//! An ensemble that was emptied, restored or lost its newest writes has a leader of another epoch afterwards: the upper half of the number of
+//! every write. The first process that sees another epoch, or no `era`, writes a new one. Every grant is made on condition that `era` is as this
+//! process knows it. In a new era nothing is granted for as long as a forgotten lease may last, while living holders assert theirs again. An
+//! election that lost nothing costs the same wait, for jobs without a holder.
 //!
-//! The version of `era` alone does not tell an ensemble from the one that it was before it was emptied. So each session has the era that was
-//! read in it.
+//! The version of `era` alone does not distinguish an ensemble from itself before it was emptied. So each session has the era that was read in it.
 //!
-//! A process that sees the era change counts from then, by its own CLOCK_BOOTTIME. One that comes later takes the age of the era from the
-//! clock of the record store, by which the era is dated after its election.
+//! A process that sees the era change counts from then, by its own CLOCK_BOOTTIME. A later one takes the age of the era from the clock of the
+//! record store, which dates the era after its election.
 
 use std::time::Duration;
 
@@ -28,7 +27,7 @@ const ERA: &str = "/era";
 /// Written to see the number of a write.
 const PROBE: &str = "/probe";
 
-/// The era: as it stands in the node, and what this process knows of it.
+/// The era: as in the node, and what this process knows of it.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Era {
     id: String,
@@ -132,7 +131,7 @@ impl Locks {
         Err(StoreError::Unavailable("other processes change the era at this moment".to_owned()))
     }
 
-    /// Takes in what stands there.
+    /// Reads the node.
     fn learn(&self, session: &Session, mut era: Era, zxid: i64) -> Era {
         let now = clock::boot();
         let reach = era.longest.max(era.before).max(self.longest);

@@ -1,10 +1,10 @@
-//! What is told to the followers of the store: leases that ended, and whose turn it is. A watch on all nodes, beside the events of the store.
+//! Events for the followers of the store: ended leases, and who has the next turn. A watch on all nodes, beside the events of the store.
 //!
-//! Who is woken stands in the name of a node that is made and deleted in one step. The watch of every process hears that it was made, in order and
-//! with all that must be known; nothing is read for it, and nothing stays. The bell of the store rings as well, in the step of the change: a wake goes
-//! both ways, and the first counts. By the watch alone a turn would wait for two services, one after the other, and a promise lapses meanwhile.
+//! A wake is the name of a node that is made and deleted in one step. The watch of every process reports that it was made, in order and with
+//! everything that is needed; nothing is read for it, and nothing stays. The bell of the store rings as well, in the step of the change: a wake goes
+//! both ways, and the first counts. With the watch alone a turn would wait for two services, one after the other, and a promise expires meanwhile.
 //!
-//! The store's records come without the lease that is here. So they are not told, and who hears of a change reads both.
+//! The store's records come without the lease that is here. So they are not passed on, and a listener reads both.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use soloist_store::records::Tell;
 pub(super) const WAKES: &str = "/wakes";
 /// Of the waiters in one name; so a path stays below 8,000 bytes.
 const MOST: usize = 30;
-/// Events that wait for a slow reader before it is told to read everything again.
+/// How many events wait for a slow reader before it must read everything again.
 const WAITING: usize = 1_024;
 const TRY_AGAIN: Duration = Duration::from_millis(200);
 /// Waiters of whom only one of the two ways has told; past that all of them are forgotten, and a wake may be told twice.
@@ -63,7 +63,7 @@ impl Events for Coordinated {
             let mut twice = Twice::default();
             loop {
                 let (event, way) = tokio::select! {
-                    // Who is woken hears it before what happened after it.
+                    // A woken waiter gets this before what happened after it.
                     biased;
                     Some(event) = told.recv() => (event, Way::Watch),
                     event = heard.recv() => match event {
@@ -152,7 +152,7 @@ impl Locks {
     }
 }
 
-/// Tells what the watch hears, until nobody listens. When its session is over there is another.
+/// Passes on what the watch reports, until nobody listens. When its session is over there is another.
 async fn follow(locks: Arc<Locks>, mut watch: PersistentWatcher, tell: mpsc::Sender<StoreEvent>) {
     loop {
         let event = tokio::select! {
@@ -205,7 +205,7 @@ mod tests {
         let mut twice = Twice::default();
         assert_eq!(twice.first(both(), Way::Bell), both());
         assert_eq!(twice.first(vec![two.clone()], Way::Watch), []);
-        // Woken once more before the watch has told of the first time.
+        // Woken once more before the watch has reported the first time.
         assert_eq!(twice.first(vec![one.clone()], Way::Bell), std::slice::from_ref(&one));
         assert_eq!(twice.first(both(), Way::Watch), std::slice::from_ref(&two));
         assert_eq!(twice.first(both(), Way::Watch), std::slice::from_ref(&two));

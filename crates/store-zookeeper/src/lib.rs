@@ -1,9 +1,9 @@
-//! ZooKeeper 3.6 and later as coordination beside a server store: leases of nodes and of `soloist run` are ephemeral nodes there, and
-//! their ends are heard by a watch.
+//! ZooKeeper 3.6 and later as coordination beside a server store: leases of nodes and of `soloist run` are ephemeral nodes there, and a watch
+//! reports their end.
 //!
-//! The store keeps the records, and everything else. `Coordinated` is an [`Engine`] on the engine of the store: what `core` reads is the record
-//! with the lease from here, and what it commits is done in two steps. No law and no record is another with it. Leases of
-//! programs stay in the store: a program may renew at any node, and a node that dies takes its sessions along.
+//! The store keeps the records, and everything else. `Coordinated` is an [`Engine`] on top of the store's engine: `core` reads the record with the
+//! lease from here, and a commit has two steps. Laws and records stay the same. Leases of programs stay in the store: a program may renew at any
+//! node, and the sessions of a dead node end.
 //!
 //! A row in the store says that its leases are here: `store::coordination`.
 //!

@@ -1,16 +1,16 @@
-//! The sessions of this process, one for each length of lease and one for everything else; and what is asked in them, in our words.
+//! The sessions of this process, one for each length of lease and one for everything else; and the requests in them.
 //!
-//! A session is the life of the leases that are made in it, and it has one length. So a lease is made in the session of its own
-//! length, which is asked for with a tick more: a follower tells the leader of the sessions that it heard of every half tick, and may
-//! die before it does. Trust counts the length of the lease and no tick, so it ends before the session can.
+//! The leases of a session live as long as it, and it has one length. So a lease is made in the session of its own length, whose time-out is one
+//! tick longer: a follower reports the sessions to the leader every half tick, and may die before it does. Trust counts the length of the lease
+//! without the tick, so it ends before the session can.
 //!
 //! A session that this process leaves is never closed: its end would free leases under which scripts may still run.
 //!
-//! An ensemble that was emptied knows no session of before. So what was read in a session is word of the ensemble that the session is in, and
-//! whatever is changed on condition of something is changed in the session in which that was read.
+//! An ensemble that was emptied knows no earlier session. So what was read in a session is true for the ensemble of that session, and a change on
+//! condition of something is made in the session in which that was read.
 //!
-//! A request of the driver is queued whole by the call that makes it, and a session answers in order. A caller that stops waiting leaves
-//! nothing half done; what was queued may still be carried out, before everything that the same session is asked later.
+//! The call that makes a request of the driver queues all of it, and a session answers in order. A caller that stops waiting leaves nothing half
+//! done; what was queued may still run, before everything that the same session is asked later.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

@@ -1,15 +1,15 @@
-//! Leases as nodes: taken, extended, given back, ended; renewed and read.
+//! Leases as nodes: acquired, extended, released, ended; renewed and read.
 //!
 //! | node | kind | data |
 //! | --- | --- | --- |
 //! | `leases/JOB` | ephemeral, in the session of the lease's length | the text of the lease |
 //! | `terms/JOB` | persistent | nothing; its version is the *term*: how many nodes of that lease were made |
 //!
-//! A node never changes: a lease that is to last for longer, or to have another text, gets another one, in one step. The term tells a node from a
-//! later one: whatever is done to a node names its term, in the same step. Terms begin anew in an ensemble that was emptied, and for a name that
-//! was forgotten a month after its last lease; so it is done in the session in which the node was seen.
+//! A node never changes: a lease with a new length or text gets another one, in one step. The term distinguishes a node from a later one: every
+//! change of a node names its term, in the same step. Terms begin anew in an ensemble that was emptied, and for a name that was deleted a month
+//! after its last lease; so the change is made in the session in which the node was seen.
 //!
-//! A grant has two steps: the node first, then the record. What is begun and not finished is taken back, whatever became of its caller.
+//! A grant has two steps: the node first, then the record. An unfinished grant is taken back, whatever happened to its caller.
 //!
 //! What this process has is still so by the word of the leader: a step that only checks versions is proposed by the leader as any other, so its answer
 //! is no word of a server that lags. It changes nothing, so no watch rings. And every request that is answered is a sign of life of its session.
@@ -122,7 +122,7 @@ impl Half {
         Ok(())
     }
 
-    /// Takes it back. When that fails, it goes on by itself.
+    /// Takes it back. If that fails, it continues by itself.
     pub(super) async fn undo(&mut self) -> Result<()> {
         if let Some(mine) = &self.asked {
             self.locks.end(&mine.id).await?;
@@ -215,7 +215,7 @@ impl Locks {
         Err(StoreError::Unavailable(why))
     }
 
-    /// Deletes that node; done as well when it is another by now. When it fails, it goes on by itself.
+    /// Deletes that node; also done if it is another one now. If it fails, it continues by itself.
     pub(super) async fn remove(self: &Arc<Self>, node: &Node) -> Result<()> {
         let Node { id, .. } = node;
         if let Some(mine) = lock(&self.mine).get_mut(&id.job).filter(|mine| mine.id.is(id)) {

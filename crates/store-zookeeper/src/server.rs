@@ -1,6 +1,6 @@
-//! What the servers of an ensemble say of themselves, and what is refused of them.
+//! What the servers of an ensemble report of themselves, and what is refused of them.
 //!
-//! They are asked by the four-letter words `srvr` and `conf`, each on a connection of its own, and by the admin server's list of system
+//! They are asked with the four-letter words `srvr` and `conf`, each on a connection of its own, and by the admin server's list of system
 //! properties. A server may answer none of that: then less is known, and doctor says so.
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Accounts: who may look, switch and administer.
+//! Accounts: who may read, switch and administer.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
-//! Alerts: what is on, what was sent where, who is muted, and which node sends.
+//! Alerts: which are on, what was sent where, which are muted, and which node sends.
 //!
-//! The store decides nothing about them but who may write: the node that holds the seat of the sender. A message that was sent
-//! and could not be noted is sent again.
+//! The store decides only who may write: the node that holds the seat of the sender. A message that was sent and could not be recorded is sent
+//! again.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use soloist_domain::time::StoreTime;
 /// So many of those that are over and done are remembered.
 pub const PAST_KEPT: usize = 200;
 
-/// What is told, worded when it happened.
+/// The message, worded when it happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
     /// Of the message, the same in each attempt to send it.
@@ -95,7 +95,7 @@ pub struct Tried {
     /// Since when every attempt failed; `None` after one that went well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failing: Option<StoreTime>,
-    /// What the other channels are told of it, until all of them know that it is over. It stands here and not among the incidents,
+    /// What the other channels report of it, until all of them know that it is over. It is here and not among the incidents,
     /// because nodes of older versions could not read those.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<Box<Incident>>,

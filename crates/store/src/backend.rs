@@ -1,4 +1,4 @@
-//! What a store is to [`Store`](super::Store), beside the ports: opened, looked at, noting; and how it carries out dispatch and rotations.
+//! What [`Store`](super::Store) needs of a store beside the ports: opening, reading, audit entries; and how it carries out dispatch.
 
 use std::sync::Arc;
 
@@ -9,7 +9,6 @@ use super::engine::Engine;
 use super::examine::Finding;
 use super::journal::AuditEntry;
 use super::portable::Portable;
-use super::rotation::Rotations;
 use super::{Description, For, Options, Result};
 
 /// One of the stores.
@@ -57,11 +56,6 @@ pub trait Backend: Engine {
 
     /// Its sources and tasks.
     fn dispatch(self: Arc<Self>) -> Arc<dyn Dispatches>;
-
-    /// Its rotations, if it has a way of its own. Else they go by its records.
-    fn rotations(self: Arc<Self>) -> Option<Arc<dyn Rotations>> {
-        None
-    }
 
     /// What it is kept in, if that is the memory of a test.
     #[doc(hidden)]

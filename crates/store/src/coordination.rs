@@ -1,5 +1,5 @@
-//! Whether the leases of a store are in the store itself or in ZooKeeper. A row in the store says so; every process compares it when it
-//! opens the store, also one of a build without ZooKeeper. Else a node would grant leases beside those there.
+//! Whether the leases of a store are in the store itself or in ZooKeeper. A row in the store says so; every process compares it when it opens the
+//! store, also one of a build without ZooKeeper. Otherwise a node would grant leases beside those there.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

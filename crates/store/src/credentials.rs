@@ -184,7 +184,7 @@ pub trait Credentials {
     /// [`super::StoreError::NotFound`], [`super::StoreError::Unavailable`].
     async fn revoke_token(&self, id: &str) -> Result<()>;
 
-    /// Stores a one-time link. It is for the account that has that name *now*: when that one is removed, it is worth nothing,
+    /// Stores a one-time link. It is for the account that has that name *now*: when that one is removed, it does not work,
     /// also to a later account of the same name. A link that sets a password ends earlier ones that do so for that account.
     ///
     /// # Errors
@@ -197,14 +197,14 @@ pub trait Credentials {
     /// [`super::StoreError::Unavailable`].
     async fn link(&self, hash: &str, take: bool) -> Result<Option<Link>>;
 
-    /// Counts an attempt to sign in and returns zero: it may go on. Or returns how long it must wait, and counts nothing. Of attempts
+    /// Counts an attempt to sign in and returns zero: it is admitted. Or returns how long it must wait, and counts nothing. Of attempts
     /// at once each sees those before it.
     ///
     /// # Errors
     /// [`super::StoreError::Unavailable`].
     async fn try_sign_in(&self, ask: &SignIn) -> Result<Duration>;
 
-    /// Says what became of an attempt that was counted. A wrong password stays counted and need not be said.
+    /// Reports the outcome of a counted attempt. A wrong password stays counted and need not be said.
     ///
     /// # Errors
     /// [`super::StoreError::Unavailable`].

@@ -1,11 +1,9 @@
-//! Dispatch: sources, their tasks, and who has them in hand. A task is delivered at least once,
-//! and at most one result of it is accepted.
+//! Dispatch: sources, their tasks, and who has claimed them. A task is delivered at least once, and at most one result of it is accepted.
 //!
-//! Rules and fates are decided by [`soloist_domain::dispatch`]; this room makes each decision and its consequences one
-//! atomic step, on the store's clock. A task is always in exactly one state, a leased one in exactly one claim. Only the
-//! token of the present lease counts: a collector that lost the lease changes nothing. [`Dispatch::pump`] does what happens
-//! without a client; any node may call it at any time. The step in which something becomes ready also decides which waiter is
-//! woken.
+//! [`soloist_domain::dispatch`] decides; this room makes each decision and its consequences one atomic step, on the store's clock. A task is always
+//! in exactly one state, a leased one in exactly one claim. Only the token of the current lease counts: a collector that lost the lease changes
+//! nothing. [`Dispatch::pump`] does what happens without a client; any node may call it at any time. The step in which something becomes ready also
+//! decides which waiter is woken.
 
 use std::time::Duration;
 
@@ -45,7 +43,7 @@ pub struct Handed {
 pub enum Claimed {
     /// Yours until then (the earliest end, should the sources' leases differ).
     Granted {
-        /// To extend and to give back.
+        /// To extend and to return.
         claim: ClaimId,
         /// The grant plus the source's lease.
         lease_until: Stamp,

@@ -1,7 +1,7 @@
-//! What a store must be able to do so that the law of jobs holds on it: read records, commit a change, keep leases.
+//! The port of jobs, which a store implements: read records, commit a change, keep leases.
 //!
-//! An engine decides nothing. `core` loads, lets `domain::transition` decide, and commits what that says on condition that
-//! nothing it looked at has changed. An engine compares texts and instants, and writes texts: it never looks inside a record.
+//! An engine decides nothing. `core` loads, lets `domain::transition` decide, and commits the result on condition that nothing it read has changed.
+//! An engine compares texts and instants, and writes texts: it never looks inside a record.
 //!
 //! # Records
 //!
@@ -82,7 +82,7 @@ pub enum LeaseWrite {
     For(String, Duration),
     /// This text, for as long as the present one lasts.
     Text(String),
-    /// It is given back.
+    /// It is released.
     Drop,
 }
 
@@ -91,7 +91,7 @@ pub enum LeaseWrite {
 pub enum Beside {
     /// Into the history, ordered by number.
     Index { number: u64, text: String },
-    /// Out of the history: what stands under that number.
+    /// The entry of the history under that number.
     Unindex { number: u64 },
     /// After the newest line of output, whose number is one less.
     Append { number: u64, text: String },
@@ -104,20 +104,20 @@ pub enum Beside {
 pub enum Way {
     /// A lease is asked for.
     Grant,
-    /// A lease is kept or given back.
+    /// A lease is kept or released.
     Lease,
     /// All else.
     Rest,
 }
 
-/// One change of one record, its lease and what stands beside it: done as a whole or not at all.
+/// One change of one record, its lease and the rows beside it: done as a whole or not at all.
 #[derive(Debug, Clone)]
 pub struct Change<'a> {
     pub job: &'a JobName,
     pub way: Way,
-    /// The head of the record that was looked at; empty: there must be none.
+    /// The head of the record that was read; empty: there must be none.
     pub head: &'a str,
-    /// How the text of the lease that was looked at begins; empty: there must be none.
+    /// The beginning of the lease's text that was read; empty: there must be none.
     pub lease: &'a str,
     /// The commit's instant must be in it, by the store's clock.
     pub window: Range<StoreTime>,
@@ -127,7 +127,7 @@ pub struct Change<'a> {
     pub reach: Duration,
     /// Refused while the store may have forgotten leases.
     pub calm: bool,
-    /// [`Commit::Listed`] while anything stands in this list of [`Records`]; only where [`Engine::sees_lists`].
+    /// [`Commit::Listed`] while anything is in this list of [`Records`]; only where [`Engine::sees_lists`].
     pub unlisted: Option<&'a str>,
     /// The version and the body of the record as it shall be; `None`: it stays as it is.
     pub record: Option<(u64, &'a str)>,
@@ -136,7 +136,7 @@ pub struct Change<'a> {
     pub expires: Option<Duration>,
     pub lease_write: LeaseWrite,
     pub beside: Vec<Beside>,
-    /// What the followers of the job are told; the record is told with it. Empty: nothing.
+    /// The event for the followers of the job; it carries the record. Empty: nothing.
     pub tell: &'a [JobEvent],
     /// Carrying it out twice would be wrong, so it is never sent again when a connection broke.
     pub once: bool,
@@ -151,7 +151,7 @@ pub enum Commit {
     /// All of it is written, under this head.
     Done {
         head: String,
-        /// Why a lease that was granted must be given back all the same: nothing may run under it.
+        /// Why a granted lease must be released at once: nothing may run under it.
         unsafe_grant: Option<Unsafe>,
     },
     /// Nothing is written; this is what is newest.
@@ -238,7 +238,7 @@ pub trait Engine: Records + Events {
     /// no record beside it.
     async fn keep(&self, leases: &[Keep<'_>]) -> Result<Vec<Option<Duration>>>;
 
-    /// Removes a record if its head is this one and no lease lasts beside it; whether it did. It has no history and no output. Nobody is told.
+    /// Removes a record if its head is this one and no lease lasts beside it; whether it did. It has no history and no output. No event is sent.
     async fn forget(&self, job: &JobName, head: &str) -> Result<bool>;
 
     /// At most `limit` entries of the history, newest first: older than the entry of `before`, if that is given.

@@ -1,4 +1,4 @@
-//! Events: the hints that save everybody from polling.
+//! Events: hints that make polling unnecessary.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use soloist_domain::job::JobRecord;
 use soloist_domain::name::JobName;
 use soloist_domain::time::StoreTime;
 
-/// What a subscriber hears.
+/// What a subscriber receives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreEvent {
     /// A job changed.
@@ -20,11 +20,11 @@ pub enum StoreEvent {
     /// How it is since then, told before the [`StoreEvent::Job`] of the change, or of the first of several. It may be lost, come twice
     /// or late, or be newer than the change: a reader that keeps the newest compares versions and instants.
     Record(Told),
-    /// The lease of this job ended or was given back beside its record: read it.
+    /// The lease of this job ended or was released beside its record: read it.
     Lease(JobName),
     /// Something about nodes changed.
     Nodes,
-    /// An account, a session or a token was changed or ended: a connection that goes on under one asks again.
+    /// An account, a session or a token was changed or ended: a connection that is open under one asks again.
     Accounts,
     /// It is the turn of these waiters; those of other nodes are heard as well.
     Wake(Vec<Waiter>),

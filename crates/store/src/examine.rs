@@ -1,7 +1,7 @@
-//! A store looked at as a doctor would: what it is, what it may lose, how fast it answers, whether its clock runs well.
+//! The checks of `soloist doctor` on a store: what it is, what it may lose, how fast it answers, whether its clock is right.
 //!
-//! Looks and changes nothing. What would break the promise is refused at the start already and is found here when it
-//! was set later; the rest is advice.
+//! It reads and changes nothing. What would break the promise is already refused at the start and is found here when it was set later; the rest is
+//! advice.
 
 use std::time::Duration;
 
@@ -25,10 +25,10 @@ pub enum Verdict {
     Bad,
 }
 
-/// One thing that was looked at.
+/// One thing that was checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What was looked at, in a word or two.
+    /// What was checked, in a word or two.
     pub check: &'static str,
     /// How it is.
     pub verdict: Verdict,

@@ -1,13 +1,12 @@
-//! The feed: follows the store's events, keeps the newest picture of every job, and fans changes out inside the
-//! process.
+//! The feed: follows the store's events, keeps the newest view of every job, and fans changes out inside the process.
 //!
-//! Events are hints. Most carry the record, which is taken if it is certainly newer than what is known; else the feed reads the
-//! state itself, drops what is older, and takes a whole snapshot after every interruption and on a new epoch. Leases in use are observed several times a lease, everything else every second
-//! or two, so that a lost hint or a silent holder is noticed. Jobs that only other nodes define are followed like its own.
-//! One subscription per process. Where each job may be out of reach by itself (a cluster), each is read by itself, all at
-//! once. It decides nothing.
+//! Events only save time. Most carry the record, which is taken if it is certainly newer than the known one; otherwise the feed reads the state
+//! itself, drops what is older, and takes a whole snapshot after every interruption and on a new epoch. Leases in use are observed several times a
+//! lease, everything else every second or two, so that a lost hint or a silent holder is noticed. Jobs that only other nodes define are followed like
+//! its own. One subscription for each process. Where each job may be unreachable by itself (a cluster), each is read by itself, all at once. It decides
+//! nothing.
 //!
-//! Here stands what is known and who hears of it; `follow` keeps it true.
+//! This file has the state and its subscribers; `follow` keeps it up to date.
 
 mod follow;
 
@@ -31,7 +30,7 @@ use soloist_process::clock;
 
 /// How many changes a listener may fall behind before it reads everything again.
 const BACKLOG: usize = 4_096;
-/// A picture that the store has not confirmed for a lease and this is unknown: half a second after the lease every reader has been
+/// A state that the store has not confirmed for a lease and this is unknown: half a second after the lease every reader has been
 /// told, and that takes a moment.
 const STALE_AFTER: Duration = Duration::from_millis(400);
 
@@ -85,7 +84,7 @@ impl Seen {
         self.at + now.since(self.confirmed)
     }
 
-    /// From when on it is unknown what the job does, unless the store confirms this picture.
+    /// From when on the job is unknown, unless the store confirms this state.
     #[must_use]
     pub fn stale_at(&self, timing: &Timing) -> Boot {
         self.confirmed + timing.ttl + STALE_AFTER
@@ -109,7 +108,7 @@ impl Seen {
             min_uptime,
             takes_turns,
             turn_barred: false,
-            // No node knows whether a program will ask, and none stands in its way.
+            // No node knows whether a program will ask, and none competes with it.
             can_run: external || nodes.iter().any(|node| node.may_take(&self.record.name)),
             silent_after: timing.silent_after(),
             quarantine: self.doubted_until.since(now),
@@ -137,10 +136,10 @@ pub struct Followed {
     pub schedule: Option<soloist_domain::tick::Schedule>,
 }
 
-/// What listeners are told; all of it can be read again from [`Feed`].
+/// The events for listeners; all of it can be read again from [`Feed`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// A job has a newer picture, or the same version now means another state (its holder fell silent).
+    /// A job has a newer record, or the same version now means another state (its holder fell silent).
     Job(JobName),
     /// Nodes came, went or changed.
     Nodes,
@@ -154,7 +153,7 @@ pub enum Change {
     Wake(Vec<Waiter>),
 }
 
-/// What was heard of the lease of a program, under any name: those of their own are followed by nobody.
+/// An event of a program's lease, under any name: own names have no other follower.
 #[derive(Debug, Clone)]
 pub enum HeardOfLease {
     /// A program has it.
@@ -166,7 +165,7 @@ pub enum HeardOfLease {
         /// With what was left of it then.
         lease: LeaseRecord,
     },
-    /// It was given back.
+    /// It was released.
     GivenBack {
         /// Of the lease.
         name: JobName,
@@ -218,7 +217,7 @@ struct Pictures {
     epochs: HashMap<JobName, String>,
     /// What was seen of the ticks of jobs before the store changed, until it was told.
     before: HashMap<JobName, Sight>,
-    /// What grants to this node said, until a picture says as much.
+    /// The grants to this node, until a record has them.
     granted: HashMap<JobName, Sight>,
 }
 
@@ -324,12 +323,12 @@ fn holder(seen: &Seen) -> Option<NodeName> {
 }
 
 impl Feed {
-    /// The newest picture of one job; `None` until the first snapshot.
+    /// The newest record of one job; `None` until the first snapshot.
     #[must_use]
     pub fn job(&self, name: &JobName) -> Option<Seen> {
         self.read(|p| {
             let mut seen = p.jobs.get(name)?.clone();
-            // Else the store is told within a moment.
+            // Otherwise the store learns it within a moment.
             seen.ended_here = seen.ended_here.filter(|ended| ended.fenced || p.trouble.is_some());
             Some(seen)
         })
@@ -381,6 +380,12 @@ impl Feed {
         self.write(|p| p.own = Some(node));
     }
 
+    /// Whether this process is that node.
+    #[must_use]
+    pub fn is_own(&self, node: &NodeName) -> bool {
+        self.read(|p| p.own.as_ref() == Some(node))
+    }
+
     /// Nodes that were just read, with the silence that counts: pages, the API and alerts call a node lost by this alone. After an
     /// outage of the store every node gets as long as a node may be silent at any time.
     #[must_use]
@@ -415,7 +420,7 @@ impl Feed {
         self.read(|p| Arc::clone(&p.loads))
     }
 
-    /// The store's clock now, by the newest picture of any job; `None` before the first.
+    /// The store's clock now, by the newest record of any job; `None` before the first.
     #[must_use]
     pub fn store_now(&self) -> Option<StoreTime> {
         let newest = self.read(|p| p.jobs.values().max_by_key(|seen| seen.confirmed).cloned());
@@ -461,7 +466,7 @@ impl Feed {
         self.shared.changes.subscribe()
     }
 
-    /// What is heard of leases of programs from now on.
+    /// Events of programs' leases from now on.
     pub fn leases(&self) -> broadcast::Receiver<HeardOfLease> {
         self.shared.leases.subscribe()
     }
@@ -491,12 +496,19 @@ impl Feed {
     }
 
     /// Follows `own`, the jobs of this node's configuration, and those that only other nodes define, until the runtime
-    /// ends. Returns after the first snapshot, or at the first sign that the store is away (then it goes on trying).
+    /// ends. Returns after the first snapshot, or at the first sign that the store is away (then it keeps trying).
     pub async fn begin(&self, store: Store, mut own: watch::Receiver<Vec<Followed>>) {
         let jobs = own.borrow_and_update().clone();
         let mut follower = Follower::new(self.clone(), store, jobs, own);
         let events = follower.subscribe().await;
         tokio::spawn(async move { follower.follow(events).await });
+    }
+
+    /// For a process that asks something and ends: it reads `jobs` when it is told to, and hears nothing in between.
+    #[must_use]
+    pub fn looks(&self, store: Store, jobs: Vec<Followed>) -> Looks {
+        let own = watch::channel(jobs.clone()).1;
+        Looks(Follower::new(self.clone(), store, jobs, own))
     }
 
     fn read<T>(&self, look: impl FnOnce(&Pictures) -> T) -> T {
@@ -510,6 +522,16 @@ impl Feed {
     fn tell(&self, change: Change) {
         // No listener is no error: everything can be read again.
         drop(self.shared.changes.send(change));
+    }
+}
+
+/// See [`Feed::looks`].
+pub struct Looks(Follower);
+
+impl Looks {
+    /// Reads the nodes, and all jobs that there are now.
+    pub async fn look(&mut self) {
+        self.0.look().await;
     }
 }
 

@@ -1,7 +1,7 @@
 //! The names of jobs that only some accounts could see.
 //!
-//! A name stays here when its job leaves every configuration: a rotation or a lease that still has the name is then for admins. Who could
-//! see the job is not kept.
+//! A name stays here when its job leaves every configuration: a rotation or a lease that still has the name is then for admins. The viewers of the job
+//! are not kept.
 
 use std::collections::BTreeSet;
 

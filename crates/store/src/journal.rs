@@ -40,7 +40,7 @@ impl Kind {
     /// Every kind.
     pub const ALL: [Self; 3] = [Self::Person, Self::Program, Self::Refusal];
 
-    /// As it stands in the audit.
+    /// As in the audit.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -194,7 +194,7 @@ impl AuditFilter {
 pub struct AuditPage {
     /// In the order that was asked for.
     pub entries: Vec<AuditEntry>,
-    /// Where to go on: the id of the last entry that was looked at. `None`: there is nothing else.
+    /// Where to continue: the id of the last entry that was examined. `None`: there is nothing else.
     pub next: Option<u64>,
 }
 
@@ -252,7 +252,7 @@ pub trait Journal {
     async fn log(&self, job: &JobName, after: Option<u64>, limit: usize) -> Result<Vec<LogLine>>;
 
     /// Lines that `filter` admits, at most `limit` and [`LOG_LINES`]. A page may have fewer, even none, and still a next one: only so
-    /// many lines are looked at for it.
+    /// many lines are examined for it.
     ///
     /// # Errors
     /// [`super::StoreError::Unavailable`].
@@ -271,7 +271,7 @@ pub trait Journal {
     async fn audit(&self, entry: &AuditEntry) -> Result<()>;
 
     /// Entries, newest first, with an id below `before` if given, at most `limit`. A page may have fewer, even none, and still a next
-    /// one: only so many entries are looked at for it.
+    /// one: only so many entries are examined for it.
     ///
     /// # Errors
     /// [`super::StoreError::Unavailable`].

@@ -1,6 +1,6 @@
-//! The clock of a store, at most: what was said of it last, set against this machine's CLOCK_BOOTTIME.
+//! An upper bound of the store's clock: its last known instant, set against this machine's CLOCK_BOOTTIME.
 //!
-//! For decisions that must not come too early. [`memory`](super::memory) has the same clock at least, and notices its jumps.
+//! For decisions that must not come too early. [`memory`](super::memory) has the lower bound, and detects its jumps.
 
 use std::time::Duration;
 

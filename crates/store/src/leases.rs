@@ -10,6 +10,7 @@ use soloist_domain::job::LeaseRecord;
 use soloist_domain::lease::Token;
 use soloist_domain::name::{JobName, Owner};
 use soloist_domain::spent::Outcome;
+use soloist_domain::time::StoreTime;
 
 /// One job's lease and version, cheaply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub struct Observed {
     pub version: u64,
     /// Time left of its lease; `None` when it is free.
     pub lease_left: Option<Duration>,
+    /// The store's clock just now, as the answer shows it, and how far it may be off; `None`: not known.
+    pub clock: Option<(StoreTime, Duration)>,
 }
 
 /// A lease that is held, whatever its name stands for.
@@ -55,14 +58,14 @@ pub trait Leases {
     async fn renew(&self, renewals: &[Renewal]) -> Result<Vec<Renewed>>;
 
     /// Gives the lease back without a run having been recorded (never started, or `soloist run`).
-    /// Not being the owner any more is not an error: there is nothing to give back. The owner alone is compared: it is random
+    /// Not being the owner any more is not an error: there is nothing to release. The owner alone is compared: it is random
     /// per acquisition, and a caller that lost the answer to its request knows no token.
     ///
     /// # Errors
     /// [`super::StoreError::Unavailable`].
     async fn release(&self, job: &JobName, owner: &Owner) -> Result<()>;
 
-    /// The same of who knows the token as well: another's lease stays, and the answer says so. `outcome` says what became of the tick that
+    /// The same of who knows the token as well: another's lease stays, and the answer says so. `outcome` says the outcome of the tick that
     /// was spent with it ([`super::spent`]), if one was; by [`Leases::release`] nothing was started for it.
     ///
     /// # Errors
@@ -85,7 +88,7 @@ pub trait Leases {
     /// left out. A lease that is granted meanwhile may be missing. One that the store forgot is missing until its holder
     /// renews it.
     ///
-    /// It costs more than other readings. SQLite looks at every lease that was not given back. Redis goes through all keys, 1,000
+    /// It costs more than other readings. SQLite reads every lease that was not released. Redis goes through all keys, 1,000
     /// at a time (SCAN, <https://redis.io/docs/latest/commands/scan/>), on each master of a cluster, and then reads the
     /// leases, a hundred at a time.
     ///

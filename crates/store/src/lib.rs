@@ -1,12 +1,11 @@
-//! The one door to shared state.
+//! The one way to shared state.
 //!
 //! Small traits by noun, which [`Store`] implements once for every kind of store: `core` carries most of them out on two ports (`engine`, `records`),
-//! the crates `store-sql` and `store-redis` (and `store-memory`, which only tests have) implement these. One conformance
-//! suite (`tests/it/conformance`) holds all of them to the same law. Lease and data live in one backend, because a
-//! token is worth something only where the write that carries it is refused in the same atomic step. With `store-zookeeper` as coordination
-//! the lease lives there, and that step is the second of two.
-//! This room decides nothing about processes. A call whose outcome is unknown is not made again for the caller; a commit that was
-//! refused, and so did nothing, is decided anew (`core`).
+//! which the crates `store-sql` and `store-redis` (and `store-memory`, for tests only) implement. One conformance suite (`tests/it/conformance`) tests
+//! all of them. Lease and data are in one backend, because a token protects only where the write that carries it is refused in the same atomic step.
+//! With `store-zookeeper` as coordination the lease is there, and that step is the second of two.
+//! This room decides nothing about processes. A call whose outcome is unknown is not repeated for the caller; a commit that was refused, and so did
+//! nothing, is decided anew (`core`).
 
 pub mod accounts;
 pub mod alerts;
@@ -47,7 +46,6 @@ use futures_util::future::BoxFuture;
 
 use self::backend::{Backend, Dispatches};
 use self::coordination::Coordination;
-use self::core::rotation::ByRecords;
 use self::engine::Engine;
 use self::records::Records;
 use self::rotation::Rotations;
@@ -190,7 +188,6 @@ pub struct Store {
     /// The same.
     records: Arc<dyn Records>,
     dispatch: Arc<dyn Dispatches>,
-    rotations: Arc<dyn Rotations>,
     /// Leases that are not in the backend.
     locks: Option<Arc<dyn Coordination>>,
     observe: fn(&'static str, Duration),
@@ -224,10 +221,7 @@ impl Store {
         };
         let records: Arc<dyn Records> = engine.clone();
         let dispatch = backend.clone().dispatch();
-        // Scripts ring a bell of their own; what goes by records is told by the ensemble as well.
-        let own = backend.clone().rotations();
-        let rotations = own.unwrap_or_else(|| Arc::new(ByRecords(records.clone())));
-        Self { backend, engine, records, dispatch, rotations, locks, observe, shut }
+        Self { backend, engine, records, dispatch, locks, observe, shut }
     }
 
     /// Makes or upgrades its schema and checks that it can keep the promise; from then on it answers.
@@ -530,7 +524,7 @@ forward! {
         fn throughput() -> Option<throughput::Past>;
         fn note_throughput(step: i64, counted: &throughput::Counts) -> ();
     }
-    rotations: Rotations {
+    records: Rotations {
         fn put_rotation(rotation: &RotationName, rules: &turns::Rules) -> rotation::RotationView;
         fn remove_rotation(rotation: &RotationName, force: bool) -> rotation::RemovedRotation;
         fn rotations(only: Option<&RotationName>, past: usize) -> Vec<rotation::RotationView>;

@@ -1,7 +1,7 @@
-//! Lines: the programs that wait for a lease, in order of arrival.
+//! Queues of programs that wait for a lease, in order of arrival.
 //!
-//! A line decides nothing about who holds a lease: that is [`Leases::acquire`](super::leases::Leases::acquire), which knows no line. It says
-//! only who asks first when a lease becomes free. So a place that was forgotten costs its program its turn, and never lets two run.
+//! A queue does not decide who holds a lease: that is [`Leases::acquire`](super::leases::Leases::acquire), which knows no queue. It says only who asks
+//! first when a lease becomes free. So a forgotten place costs its program its turn, and never lets two run.
 
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ pub trait Lines {
         lasting: Duration,
     ) -> Result<()>;
 
-    /// Waits no more at `waiter`; the place is kept for `lasting` from now. Who waits elsewhere by now goes on waiting there.
+    /// Stops waiting at `waiter`; the place is kept for `lasting` from now. A program that now waits elsewhere keeps waiting there.
     ///
     /// # Errors
     /// As [`Lines::line`].

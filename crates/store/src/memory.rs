@@ -1,9 +1,8 @@
-//! What this process remembers of the store, so that it notices when the store forgets: a store that
-//! forgot grants nothing for one lease, while living holders re-assert theirs.
+//! Detects a store that was restarted, emptied or replaced, by comparing its identity and clock with what we saw before. Such a store grants nothing
+//! for one lease, while living holders assert theirs again.
 //!
-//! Kept: the record that the store has of itself as it was seen last, the epoch and the longest lease that this process knows,
-//! and the store's clock set against this machine's CLOCK_BOOTTIME. The store cannot see its own clock jump; every reply lets
-//! the client check that it went on as it should have. What follows from all that, `domain::doubt` decides.
+//! Kept: the store's last record of itself, the epoch and the longest lease that this process knows, and the store's clock set against this machine's
+//! CLOCK_BOOTTIME. The store cannot see its own clock jump; every reply lets the client check its progress. `domain::doubt` decides what follows.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Nodes: who is there, since when, and who is being emptied.
+//! Nodes: which ones live, since when, and which ones are drained.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub const FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 pub struct Beat {
     /// Which node.
     pub node: NodeName,
-    /// Random per process: two processes of one name are told apart by it.
+    /// Random per process: it distinguishes two processes of one name.
     pub boot: String,
     /// Program version.
     pub version: String,
@@ -46,7 +46,7 @@ pub struct Beat {
     /// Of everything it defines ([`Nodes::define`]); empty from nodes of version 0.1.
     #[serde(default)]
     pub digest: String,
-    /// Jobs it says it holds, for nodes of version 0.1 alone: what a node really holds is told by the leases
+    /// Jobs it says it holds, for nodes of version 0.1 alone: the leases say what a node really holds
     /// (`picture::NodeView`).
     pub holds: Vec<JobName>,
     /// How its machine is; nothing from nodes that do not tell it.
@@ -62,7 +62,7 @@ pub struct Beat {
 pub struct Watched {
     /// How many processes.
     pub programs: u32,
-    /// The leases that their death gives back, at most [`Watched::MOST`] of them in a report.
+    /// The leases that their death releases, at most [`Watched::MOST`] of them in a report.
     pub leases: BTreeMap<JobName, Token>,
 }
 
@@ -198,7 +198,7 @@ impl NodeRecord {
     }
 }
 
-/// What a node hears back.
+/// The answer to a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heard {
     /// Welcome.

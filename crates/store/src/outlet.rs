@@ -1,4 +1,4 @@
-//! The way of a subscription to its reader, which may be slow: hints are dropped then, and it is told so.
+//! The buffer between a subscription and its reader, which may be slow: hints are then dropped, and the reader is told so.
 
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;

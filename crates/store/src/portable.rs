@@ -1,11 +1,11 @@
-//! What a store must be able to do so that all of it can be copied into another one (`copy/`).
+//! The port that `copy/` needs to copy a store.
 //!
-//! Jobs and records are copied through the ports of [`engine`](super::engine) and [`records`](super::records). Sources and tasks have
-//! tables of their own in SQL and scripts in Redis, so they have a plain form here: what a store knows of them, without its indexes. A
-//! rotation is what everybody sees of it ([`RotationView`]).
+//! Jobs and records are copied through the ports of [`engine`](super::engine) and [`records`](super::records). Sources and tasks have tables of their
+//! own in SQL and scripts in Redis, so they have a plain form here: the content of a store without its indexes. A rotation is copied as everybody sees
+//! it (`core/rotation/fill.rs`).
 //!
-//! No other process uses either store meanwhile (`copy/check.rs`), so nothing here is one step with anything else, and nothing is decided.
-//! A target was empty, and what fills it is done once: a process that does not hear that it was done empties the target and begins again.
+//! No other process uses either store meanwhile (`copy/check.rs`), so nothing here is one step with anything else, and nothing is decided. A target was
+//! empty, and is filled once: a process without an answer empties the target and begins again.
 
 #![allow(missing_docs, reason = "rows as they are kept")]
 
@@ -13,7 +13,6 @@ use async_trait::async_trait;
 
 use super::Result;
 use super::dispatch::{CollectorView, Past, TaskId};
-use super::rotation::RotationView;
 use soloist_domain::dispatch::{Source, Task};
 use soloist_domain::lease::Token;
 use soloist_domain::name::JobName;
@@ -66,7 +65,7 @@ pub trait Portable: Send + Sync {
     /// Every source: those that can be served first, in the order of their turns.
     async fn every_source(&self) -> Result<Vec<StoredSource>>;
 
-    /// The next tasks, about [`AT_ONCE`], and where to go on; `None`: there are no others.
+    /// The next tasks, about [`AT_ONCE`], and where to continue; `None`: there are no others.
     async fn next_tasks(&self, from: Bookmark) -> Result<(Vec<StoredTask>, Option<Bookmark>)>;
 
     /// Writes how far sources have come, which were made with their rules just now.
@@ -80,9 +79,6 @@ pub trait Portable: Send + Sync {
 
     /// Writes when collectors were seen.
     async fn fill_collectors(&self, collectors: &[CollectorView]) -> Result<()>;
-
-    /// Writes how far a rotation has come, which was made with its rules just now. No worker has its turn.
-    async fn fill_rotation(&self, rotation: &RotationView) -> Result<()>;
 
     /// Forgets everything but what the store says of itself, and the mark of the copy.
     async fn empty(&self) -> Result<()>;

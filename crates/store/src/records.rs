@@ -1,8 +1,7 @@
-//! What a store must be able to do for everything that belongs to no job: accounts, credentials, nodes, the audit, rotations.
+//! The port of everything without a job, which a store implements: accounts, credentials, nodes, the audit, rotations.
 //!
-//! The port beside [`engine`](super::engine), which is that of jobs and their leases. As there, an implementation decides
-//! nothing: `core` looks, decides, and changes on condition that nothing it looked at has changed. There are three kinds of
-//! things:
+//! The port beside [`engine`](super::engine), which is that of jobs and their leases. As there, an implementation decides nothing: `core` looks, decides,
+//! and changes on condition that nothing it looked at has changed. There are three kinds of things:
 //!
 //! - a *table* of rows, each a text under a name;
 //! - a *list* of texts, each once, in the order of their numbers;
@@ -120,7 +119,7 @@ pub enum Write {
     Cut { list: String, kept: usize },
     /// A JSON object is added to a log.
     Log(Line),
-    /// An entry of another store is added behind those of a log, as it stood there.
+    /// An entry of another store is added behind those of a log, unchanged.
     Entry(Entry),
 }
 
@@ -199,7 +198,7 @@ pub fn folds(log: &str) -> String {
 /// More keys than these are not remembered: then nothing is, and folding begins anew.
 pub const FOLDS_KEPT: usize = 4_096;
 
-/// What listeners are told, in the same step.
+/// The events for listeners, in the same step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tell {
     /// [`StoreEvent::Nodes`](super::events::StoreEvent::Nodes).

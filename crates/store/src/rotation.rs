@@ -98,7 +98,7 @@ pub struct PumpedTurns {
 pub struct PassedOn {
     /// As [`Rotations::pass_turn`] answers.
     pub kept: Kept,
-    /// In how long something may be due in that rotation, at most a second; `None`: only [`Rotations::pump_turns`] knows.
+    /// In how long something may be due in that rotation, at most a second; `None`: nothing was changed.
     pub next_in: Option<Duration>,
 }
 
@@ -152,20 +152,20 @@ pub trait Rotations: Send + Sync {
         only: Option<&WorkerName>,
     ) -> Result<Kept>;
 
-    /// Ends a turn, and wakes the one who comes next, if that one can start now.
+    /// Ends a turn, and wakes the next worker, if it can start now.
     ///
     /// # Errors
     /// [`super::StoreError::NotFound`] for an unknown rotation, or a `next` that it does not have: then nothing was done.
     /// [`super::StoreError::Unavailable`]: unknown; repeated it may find the turn ended.
-    async fn pass_turn(&self, pass: &Pass) -> Result<Kept>;
+    async fn pass_turn(&self, pass: &Pass) -> Result<Kept> {
+        Ok(self.pass_on(pass).await?.kept)
+    }
 
-    /// The same, and when something is due next, if the store says so in the same answer: then nobody need ask.
+    /// The same, and when something is due next: then nobody need ask.
     ///
     /// # Errors
     /// As [`Rotations::pass_turn`].
-    async fn pass_on(&self, pass: &Pass) -> Result<PassedOn> {
-        Ok(PassedOn { kept: self.pass_turn(pass).await?, next_in: None })
-    }
+    async fn pass_on(&self, pass: &Pass) -> Result<PassedOn>;
 
     /// Ends a turn whose grant never left the node ([`Ending::Lost`](soloist_domain::rotation::Ending::Lost)), unless
     /// the same request was answered again meanwhile, perhaps by another node, because then a worker knows of it. The

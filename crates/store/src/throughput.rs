@@ -1,6 +1,6 @@
-//! What sources did in the last day, as all nodes remember it ([`soloist_domain::throughput`]).
+//! What sources did in the last day, the same for all nodes ([`soloist_domain::throughput`]).
 //!
-//! Sources themselves, and their counters of now, are in [`super::dispatch`].
+//! Sources themselves, and their current counters, are in [`super::dispatch`].
 
 use async_trait::async_trait;
 

@@ -1,6 +1,6 @@
-//! Ticks of jobs with a schedule: granted, settled, asked for, and what became of each.
+//! Ticks of jobs with a schedule: granted, settled, requested, and the outcome of each.
 //!
-//! The law is in `domain/tick`; the store keeps no schedule of its own. Whoever calls brings that of its file, and the record decides.
+//! The law is in `domain/tick`; the store keeps no schedule of its own. A caller brings that of its file, and the record decides.
 
 use async_trait::async_trait;
 

@@ -1,7 +1,7 @@
 //! Which nodes held a job, and which people wanted it, for longer than the history of runs goes back.
 //!
-//! Ended runs become spans some time after they ended; a reader has both, so it need not wait for that. Participations and holds
-//! that are over are written in the step that ends them.
+//! Ended runs become spans some time after they ended; a reader has both, so it need not wait for that. Participations and holds that are over are
+//! written in the step that ends them.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub struct Seen {
 /// Transitions and readings of timelines.
 #[async_trait]
 pub trait Timelines {
-    /// The newest `most` spans, the run that goes on, and participations and holds.
+    /// The newest `most` spans, the run under way, and participations and holds.
     ///
     /// # Errors
     /// [`super::StoreError::Unavailable`] (as for every call of this trait), [`super::StoreError::Corrupt`].

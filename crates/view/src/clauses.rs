@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use super::{LeaseLeft, Scene, Waiting, state_word};
 use crate::tick_words::{called, run_of, why, zone_of};
-use crate::words::{Arg, Piece, clock, duration, exactly, minute, phrase, plain, say, until};
+use crate::words::{
+    Arg, Piece, clock, duration, exactly, minute, phrase, plain, planned, say, until,
+};
 use soloist_domain::job::{
     Exit, LastExit, LeaseRecord, NextWhat, RunEnd, RunPhase, RunRecord, State, Untold,
 };
@@ -331,16 +333,27 @@ impl Scene<'_> {
     fn scheduled(&self) -> Clause {
         match self.upcoming().filter(|tick| tick.starts > self.now) {
             Some(tick) => {
-                let zone = self.job.schedule.as_ref().map(zone_of);
-                let zone = zone.filter(|_| tick.name.0.ends_with(']'));
                 let left = ("left", self.until(tick.starts));
-                let Some(zone) = zone else { return self.next("next-run-in", &[left]) };
-                let at = zone.planned(self.lang, tick.starts, Some(self.now));
-                self.next("next-tick-in", &[("at", Piece::Text(at)), left])
+                match self.in_its_zone(&tick) {
+                    Some(at) => self.next("next-tick-in", &[("at", Piece::Text(at)), left]),
+                    None => self.next("next-run-in", &[left]),
+                }
             }
             None if self.upcoming().is_some() => self.next("next-run-now", &[]),
             None => self.next("no-tick-comes", &[]),
         }
+    }
+
+    /// When a tick starts, in the zone of its expression; `every` and `at` have none.
+    fn in_its_zone(&self, tick: &Tick) -> Option<String> {
+        let zone = zone_of(self.job.schedule.as_ref().filter(|_| tick.name.0.ends_with(']'))?);
+        Some(zone.planned(self.lang, tick.starts, Some(self.now)))
+    }
+
+    /// When a tick starts, with the offset.
+    pub(super) fn starts(&self, tick: &Tick) -> Piece {
+        let own = self.in_its_zone(tick).map(Piece::Text);
+        own.unwrap_or_else(|| planned(self.lang, tick.starts, self.now))
     }
 
     fn late(&self) -> Clause {
@@ -357,6 +370,7 @@ impl Scene<'_> {
     pub(super) fn waits(&self) -> Clause {
         match self.waiting() {
             Waiting::Doubted(until) => self.next("store-forgot", &[("left", self.until(until))]),
+            Waiting::ClockSet(until) => self.next("clock-set-back", &[("left", self.until(until))]),
             Waiting::NobodyAsked => self.next("no-program-asked", &[]),
             Waiting::NoNode => self.next("no-node-alive", &[]),
             Waiting::NotOffered => self.next("no-node-offers", &[]),

@@ -56,7 +56,13 @@ pub fn scheduled(job: &JobName) -> Scheduled {
     let spec = Spec { kind, zone, jitter: Duration::ZERO };
     let plan = Arc::new(Schedule::read(job, &spec).expect("a schedule"));
     let (ticks, text) = (plan.clone(), plan.text());
-    let law = tick::Schedule { ticks, rules: Rules::default(), text, params: Arc::new(AsGiven) };
+    let law = tick::Schedule {
+        ticks,
+        rules: Rules::default(),
+        text,
+        params: Arc::new(AsGiven),
+        lacks: BTreeMap::new(),
+    };
     Scheduled { plan, law, params: Vec::new() }
 }
 

@@ -478,7 +478,8 @@ impl Scene<'_> {
                 crashes_in_a_row(record, self.state) || (limit && record.crashes > 0)
             }
             State::Waiting if record.lease.is_none() => match self.waiting() {
-                Waiting::NoNode | Waiting::NotOffered | Waiting::Unfit | Waiting::Draining => true,
+                Waiting::ClockSet(_) | Waiting::NoNode | Waiting::NotOffered => true,
+                Waiting::Unfit | Waiting::Draining => true,
                 Waiting::Suspect { .. } | Waiting::Soon { long: true } => true,
                 Waiting::NobodyAsked => {
                     let patience =
@@ -561,6 +562,10 @@ impl Scene<'_> {
         if let Some(until) = self.doubted_until {
             return Waiting::Doubted(until);
         }
+        let clock = record.clock.as_deref().filter(|_| self.job.schedule.is_some());
+        if let Some(until) = clock.and_then(|clock| clock.ahead_until(self.now)) {
+            return Waiting::ClockSet(until);
+        }
         if self.job.is_external() {
             return match record.moving.as_ref().filter(|moving| moving.until > self.now) {
                 Some(moving) => Waiting::Moving { to: moving.to.clone(), until: moving.until },
@@ -607,7 +612,8 @@ impl Scene<'_> {
             | Waiting::Draining
             | Waiting::Suspect { .. }
             | Waiting::Doubted(_) => true,
-            Waiting::NobodyAsked | Waiting::Moving { .. } | Waiting::Soon { .. } => false,
+            Waiting::ClockSet(_) | Waiting::NobodyAsked => false,
+            Waiting::Moving { .. } | Waiting::Soon { .. } => false,
         }
     }
 }
@@ -616,6 +622,8 @@ impl Scene<'_> {
 enum Waiting {
     /// The store was emptied or replaced: nothing is granted yet.
     Doubted(StoreTime),
+    /// Ticks up to this instant are decided, which lies ahead of the store's clock: that was set back.
+    ClockSet(StoreTime),
     /// It runs in a program, and none has asked for the lease.
     NobodyAsked,
     /// No node is alive.

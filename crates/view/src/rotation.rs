@@ -225,8 +225,8 @@ mod tests {
         let expected = [
             (
                 "taken",
-                "worker-7 has had the turn of orders for 4 s; the lease ends in 26 s unless it is extended.",
-                "worker-7 持有 orders 的回合已 4 秒；若不续期，租约在 26 秒后到期。",
+                "worker-7 has been running orders for 4 s; the lease ends in 26 s unless it is extended.",
+                "worker-7 运行 orders 已 4 秒；若不续期，租约在 26 秒后到期。",
             ),
             (
                 "pacing",
@@ -245,28 +245,28 @@ mod tests {
             ),
             (
                 "pacing",
-                "returns is next: it may start in 15 s, as whoever had the last turn ordered.",
+                "returns is next: it may start in 15 s, because the last holder asked for a pause.",
                 "下一个是 returns：按上一回合的要求，15 秒后可以开始。",
             ),
             (
                 "open",
-                "It is the turn of stock: whoever has waited longest for it is taking it.",
+                "It is the turn of stock: the worker that has waited longest is getting it.",
                 "轮到 stock：等待最久者正在接手。",
             ),
             (
                 "absent",
-                "Everybody waits for orders, for which nobody asks; none is skipped here.",
-                "大家都在等 orders，但没有人请求它；此处不跳过缺席者。",
+                "orders is next, but no worker is asking for it; no type is skipped here.",
+                "下一个是 orders，但没有工作者请求它；此处不跳过任何类型。",
             ),
             (
                 "idle",
-                "Nobody waits: whoever asks next is served.",
-                "没有人等待：下一个请求即可开始。",
+                "No worker is waiting: the next one that asks gets the turn.",
+                "没有工作者等待：下一个请求者即可开始。",
             ),
             (
                 "idle",
-                "Nobody waits; a turn may start in 5 s.",
-                "没有人等待；5 秒后可以开始新的回合。",
+                "No worker is waiting; a turn may start in 5 s.",
+                "没有工作者等待；5 秒后可以开始新的回合。",
             ),
         ];
         for (view, (state, en, zh)) in every_state().iter().zip(expected) {
@@ -289,8 +289,8 @@ mod tests {
         assert_eq!(said("gap"), ["the gap: 5 s", "", ""]);
         assert_eq!(said("quota"), ["its quota: 40 s", "", ""]);
         assert_eq!(said("ordered"), ["told to wait: 15 s", "", "told to wait: 15 s"]);
-        assert_eq!(said("open"), ["", "it is its turn", "stock comes first"]);
-        assert_eq!(said("absent"), ["", "orders comes first, and nobody asks for it", ""]);
+        assert_eq!(said("open"), ["", "it is its turn", "stock is next"]);
+        assert_eq!(said("absent"), ["", "orders is next, but no worker is asking for it", ""]);
     }
 
     #[test]
@@ -315,9 +315,9 @@ mod tests {
     fn rules_are_said_as_they_are() {
         let mut view = rotation("a", [0, 0, 0]);
         let said = |view: &RotationView| words(view, Language::En).rules;
-        assert_eq!(said(&view), ["1.5 s between starts", "lease 30 s", "the absent are skipped"]);
+        assert_eq!(said(&view), ["1.5 s between starts", "lease 30 s", "absent types are skipped"]);
         (view.rules.min_gap, view.rules.skip) = (Duration::ZERO, Skip::Never);
-        assert_eq!(said(&view), ["lease 30 s", "the absent are waited for"]);
+        assert_eq!(said(&view), ["lease 30 s", "absent types are waited for"]);
         view.rules.types[0].gap = Duration::from_millis(250);
         view.rules.types[0].quota = Some(Window { count: 2, span: seconds(90) });
         let clauses = type_rules(&view.rules.types[0], Language::En);

@@ -145,7 +145,7 @@ mod tests {
         let expected = [
             (
                 "open",
-                "1,204 are ready: whoever asks next is served.",
+                "1,204 are ready: the next collector that asks is served.",
                 "1,204 项就绪：下一个请求即可领取。",
             ),
             ("empty", "It has no work.", "没有工作项。"),
@@ -154,11 +154,7 @@ mod tests {
                 "Nothing is ready; the next of 3 is due in 1 min.",
                 "没有就绪的工作项；3 项中的下一项在 1 分钟后就绪。",
             ),
-            (
-                "empty",
-                "Nothing is ready; 2 are in collectors’ hands.",
-                "没有就绪的工作项；2 项在采集器手中。",
-            ),
+            ("empty", "Nothing is ready; 2 are claimed.", "没有就绪的工作项；2 项在采集器手中。"),
             (
                 "pacing",
                 "One start every 1.5 s: the next in 1 s.",
@@ -171,11 +167,15 @@ mod tests {
             ),
             (
                 "full",
-                "4 are in collectors’ hands, as many as allowed. A result makes room, or the end of a lease in 20 s.",
+                "4 are claimed, as many as allowed. A result makes room, or the end of a lease in 20 s.",
                 "4 项在采集器手中，已达上限。有结果即可继续，或在 20 秒后有租约到期。",
             ),
-            ("paused", "Nobody is served until somebody resumes it.", "在恢复之前不向任何人派发。"),
-            ("blocked", "Nobody is served for 2 min.", "2 分钟内不向任何人派发。"),
+            (
+                "paused",
+                "No collector is served until somebody resumes it.",
+                "在恢复之前不向任何人派发。",
+            ),
+            ("blocked", "No collector is served for 2 min.", "2 分钟内不向任何人派发。"),
         ];
         for (view, (state, en, zh)) in every_state().iter().zip(expected) {
             let name = &view.name;

@@ -8,7 +8,7 @@ use super::{DriftView, states, viewpoint};
 use crate::words::iso;
 use soloist_config::JobConfig;
 use soloist_domain::job::{NextWhat, RunPhase, State, Viewpoint, state};
-use soloist_domain::tick::next_tick;
+use soloist_domain::tick::{Upcoming, next_tick};
 use soloist_domain::time::{Boot, StoreTime};
 use soloist_store::feed::Seen;
 use soloist_store::nodes::NodeRecord;
@@ -45,6 +45,9 @@ pub struct StatusRow {
     /// When, if that is known.
     #[schema(format = DateTime)]
     pub next_at: Option<String>,
+    /// The zone of its schedule, UTC where that has none; left out of a continuous job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
     /// The heading under which pages show it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
@@ -74,6 +77,10 @@ impl StatusRow {
             wanted_by: record.participants.iter().map(|p| p.user.to_string()).collect(),
             next,
             next_at: next_at.map(iso),
+            zone: job
+                .schedule
+                .as_ref()
+                .map(|scheduled| scheduled.plan.zone().unwrap_or("UTC").to_owned()),
             group: job.group.clone(),
             drift: DriftView::of(&job.name, nodes),
         }
@@ -141,6 +148,9 @@ fn next(
                 NextWhat::Retry => "retry",
             };
             return (what.to_owned(), Some(next.at));
+        }
+        (State::Waiting, _) if view.ticks == Some(Upcoming::Barred) => {
+            "the store's clock was set back"
         }
         (State::Waiting, _) if job.is_external() => "starts when a program asks for it",
         (State::FailingOver, _) if job.is_external() => "the next program is granted",

@@ -54,7 +54,7 @@ fn why_says_evidence_consequence_and_next_step() {
     has("stopping", &["Stopping on node-a: nobody wants it any more", "killed in 2 s"]);
     has("held", &["Held by chen since", "“stocktaking until noon”", "soloist resume stock"]);
     has("given_up", &["Given up after 10 crashes", "soloist resume tariffs"]);
-    has("unknown", &["12 s", "on node-b", "may be running or not"]);
+    has("unknown", &["12 s", "on node-b", "may or may not be running"]);
 }
 
 #[test]
@@ -479,7 +479,7 @@ fn a_run_that_is_silent_for_half_of_what_it_may_be_needs_somebody_and_says_when_
     job.max_silence = Some(SECOND * 600);
     assert!(!seen(&job, Some(299), false, Language::En).0);
     let (needs, text) = seen(&job, Some(301), false, Language::En);
-    assert!(needs && text.contains("unless it says something"), "{text}");
+    assert!(needs && text.contains("unless it prints something"), "{text}");
     let (needs, text) = seen(&job, None, false, Language::Zh);
     assert!(needs && text.contains("会被停止"), "since it began: {text}");
     assert!(!seen(&job, Some(301), true, Language::En).0, "its progress may have changed since");
@@ -490,7 +490,7 @@ fn a_run_that_stands_still_for_as_long_as_a_rule_says_is_stuck_and_says_what_to_
     let stuck = |job: &JobConfig, progress, still| {
         let view = standing_still(job, progress, still, Language::En);
         assert_eq!(view.shown.needs, view.shown.word == "Stuck", "{}", view.shown.word);
-        assert_eq!(view.shown.needs, view.why.contains("stands still"), "{}", view.why);
+        assert_eq!(view.shown.needs, view.why.contains("is stuck"), "{}", view.why);
         view.shown.needs
     };
     let plain = config("outbound", "Outbound shipping", "出库任务");
@@ -592,7 +592,7 @@ fn a_late_tick_says_which_obstacle_no_node_can_pass() {
         (Vec::new(), "no node is alive"),
     ] {
         let why = why(&nodes, State::Late);
-        assert!(why.contains(said) && !why.contains("Look whether"), "{why}");
+        assert!(why.contains(said) && !why.contains("Check that"), "{why}");
     }
 }
 
@@ -634,4 +634,66 @@ fn a_run_by_hand_that_waits_names_who_asked_for_it() {
     let said = why(&tried, Language::En).why;
     assert!(said.starts_with("Attempt 2 of the run by hand ended: exit code 1."), "{said}");
     assert!(said.ends_with("asked for by li."), "{said}");
+}
+
+/// A job with a tick each minute in Shanghai.
+fn each_minute() -> (JobConfig, JobRecord) {
+    let mut job = config("settle", "Settlement", "结算");
+    job.schedule = Some(scheduled(&job.name));
+    let record = wanted(&job, &["li"]);
+    (job, record)
+}
+
+#[test]
+fn the_time_of_a_tick_is_said_in_the_zone_of_its_schedule_with_the_offset() {
+    let (job, mut record) = each_minute();
+    record.clock = Some(Box::new(Clock::begin("", &record, NOW)));
+    let nodes = [node("node-a", 300, &["settle"], false)];
+    let view = look(record.clone(), &job, &nodes, Language::En, Duration::ZERO);
+    assert_eq!(view.state, State::Scheduled);
+    assert!(view.why.contains(" +08:00, in "), "{}", view.why);
+    record.clock = Some(Box::new(Clock::begin("", &record, before(600))));
+    for nodes in [&nodes[..], &[]] {
+        let late = look(record.clone(), &job, nodes, Language::En, Duration::ZERO);
+        assert_eq!(late.state, State::Late);
+        assert!(late.why.contains(" +08:00, 9 min ago"), "{}", late.why);
+    }
+    let seen = Seen {
+        record: Arc::new(record),
+        at: NOW,
+        confirmed: CONFIRMED,
+        doubted_until: Boot(0),
+        progressed: None,
+        ended_here: None,
+    };
+    let zone = |job: &JobConfig| status::StatusRow::of(&seen, job, &nodes, None, CONFIRMED).zone;
+    assert_eq!(zone(&job).as_deref(), Some("Asia/Shanghai"));
+    assert_eq!(zone(&config("settle", "Settlement", "结算")), None);
+}
+
+#[test]
+fn a_store_clock_that_was_set_back_is_said_with_what_ends_it() {
+    let (job, mut record) = each_minute();
+    record.clock = Some(Box::new(Clock::begin("", &record, after(3_600_000))));
+    let nodes = [node("node-a", 300, &["settle"], false)];
+    for (lang, words) in [
+        (Language::En, "clock was set back: the ticks of the next 1 h 0 min are decided already"),
+        (Language::Zh, "存储的时钟被拨回"),
+    ] {
+        let view = look(record.clone(), &job, &nodes, lang, Duration::ZERO);
+        assert_eq!(view.state, State::Waiting);
+        assert!(view.why.contains(words), "{}", view.why);
+        assert!(view.why.contains("DELETE /api/v1/jobs/settle/taken"), "{}", view.why);
+        assert!(view.shown.needs, "it does not end by itself soon");
+    }
+    let seen = Seen {
+        record: Arc::new(record),
+        at: NOW,
+        confirmed: CONFIRMED,
+        doubted_until: Boot(0),
+        progressed: None,
+        ended_here: None,
+    };
+    let row = status::StatusRow::of(&seen, &job, &nodes, None, CONFIRMED);
+    assert_eq!(row.next, "the store's clock was set back");
 }

@@ -204,7 +204,7 @@ mod tests {
             (
                 Language::En,
                 When::TickLost,
-                "node-b was lost. Find out how far its run came. To do it again: soloist trigger settle --tick 'settle@2026-11-27T02:30+08:00[Asia/Shanghai]'",
+                "node-b was lost. Find out how far its run came. To repeat it: soloist trigger settle --tick 'settle@2026-11-27T02:30+08:00[Asia/Shanghai]'",
             ),
             (Language::Zh, When::TickLost, "node-b 失联"),
             (Language::En, When::TooQuick, "its run took 300 ms, and at_least is 10 s."),

@@ -1,9 +1,9 @@
 //! Ticks in words of the reader's language: what each is called, what became of it, and why. What the API says in English stands
 //! in `domain/tick`.
 
-use crate::words::{Arg, Language, Zone, say};
+use crate::words::{Arg, Language, Zone, say, visible};
 use soloist_config::Scheduled;
-use soloist_domain::tick::{Note, Outcome, Tick, TickName, Why};
+use soloist_domain::tick::{Note, Outcome, Tick, TickName, Why, each};
 
 /// The zone in which the times of a schedule are said: its own, or UTC for `every` and `at`.
 #[must_use]
@@ -89,6 +89,10 @@ pub fn why(lang: Language, why: &Why) -> String {
             say(lang, "tick-why-held", &args)
         }
         Why::NoNode => say(lang, "tick-why-no-node", &[]),
+        Why::Unfit { lacks } => {
+            let whys = visible(&each(lacks)).into_owned();
+            say(lang, "tick-why-unfit", &[("whys", Arg::from(whys))])
+        }
         Why::Open { tick } => run("tick-why-open", tick),
         Why::Replaced { by } => run("tick-why-replaced", by),
         Why::CoveredBy { tick: name } => tick("tick-why-covered-by", name),
@@ -100,6 +104,8 @@ pub fn why(lang: Language, why: &Why) -> String {
         Why::TimedOut => say(lang, "tick-why-timed-out", &[]),
         Why::Stopped { node } => on("tick-why-stopped", node),
         Why::Gone { node } => on("tick-why-gone", node),
+        Why::Died { node, guard: true } => on("after-guard-died", node),
+        Why::Died { node, guard: false } => on("after-died", node),
         Why::Fenced { node } => on("tick-why-fenced", node),
         Why::TakenBack { by } => named("tick-why-taken-back", by),
         Why::Forgot => say(lang, "tick-why-forgot", &[]),
@@ -109,6 +115,7 @@ pub fn why(lang: Language, why: &Why) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use soloist_domain::name::NodeName;
     use soloist_domain::time::StoreTime;
 
     #[test]
@@ -133,6 +140,9 @@ mod tests {
         let by = tick("a@hand:01ARZ");
         assert_eq!(called_in(Language::En, &by, &berlin), "by hand");
         let by = TickName("a@hand:01ARZ".to_owned());
+        let lacks = [(NodeName::new("node-a").unwrap(), "no python9\u{1b}".to_owned())];
+        let unfit = Why::Unfit { lacks: lacks.into_iter().collect() };
+        assert_eq!(why(Language::Zh, &unfit), "无法启动：node-a: no python9\u{fffd}");
         let open = why(Language::En, &Why::Open { tick: by.clone() });
         assert_eq!(open, "the run by hand was still open");
         assert_eq!(why(Language::Zh, &Why::Replaced { by }), "被手动的那次取代");

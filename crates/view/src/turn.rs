@@ -191,7 +191,7 @@ mod tests {
             Some(vec![view])
         };
         vec![
-            (None, "whose turn it is is being read"),
+            (None, "reading whose turn it is"),
             (Some(Vec::new()), "is not defined: soloist rotation set supplier-api"),
             (with(|view| drop(view.rules.types.remove(0))), "it has no type stock"),
             (with(|view| view.rules.lease = SECOND / 2), "its turns last 500 ms"),
@@ -201,7 +201,7 @@ mod tests {
             ),
             (
                 with(|view| view.ring.turn = Some(turn("stock", "job/stock"))),
-                "it has just been given",
+                "it has just got the turn",
             ),
             (
                 with(|view| view.ring.last_start = Some(Stamp::from(before(2)))),
@@ -218,23 +218,23 @@ mod tests {
             ),
             (
                 with(|view| view.ring.not_before = Stamp::from(NOW) + SECOND * 9),
-                "nobody may start for 9 s",
+                "no turn starts for 9 s",
             ),
             (
                 with(|view| {
                     view.types[1].waiting = 1;
                     view.ring.after = Some(kind("stock"));
                 }),
-                "prices comes first.",
+                "prices is next.",
             ),
             (
                 with(|view| {
                     view.rules.skip = Skip::Never;
                     view.ring.after = Some(kind("stock"));
                 }),
-                "prices comes first, and nobody waits for that",
+                "prices is next, but no worker is asking for it",
             ),
-            (with(|_| ()), "it comes next"),
+            (with(|_| ()), "it is next"),
         ]
     }
 

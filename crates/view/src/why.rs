@@ -237,7 +237,7 @@ impl Scene<'_> {
     fn why_scheduled(&self) -> (&'static str, Args) {
         let mut args = vec![("users", self.users())];
         let Some(tick) = self.upcoming() else { return ("why-no-tick", args) };
-        args.push(("when", self.clock(tick.starts)));
+        args.push(("when", self.starts(&tick)));
         if self.state == State::Late {
             args.push(("ago", self.since(tick.starts)));
             return (self.by_runner("why-late", "why-program-late"), args);
@@ -248,9 +248,11 @@ impl Scene<'_> {
 
     /// Its tick is late because no node can take it.
     fn why_late_and_barred(&self) -> Vec<Piece> {
-        let starts = self.upcoming().map_or(self.now, |tick| tick.starts);
-        let late = [("when", self.clock(starts)), ("ago", self.since(starts))];
-        let mut pieces = phrase(self.lang, "why-late-since", &late);
+        let late = self
+            .upcoming()
+            .map(|tick| [("when", self.starts(&tick)), ("ago", self.since(tick.starts))]);
+        let mut pieces =
+            phrase(self.lang, "why-late-since", &late.into_iter().flatten().collect::<Vec<_>>());
         pieces.extend(phrase(self.lang, "sentence-gap", &[]));
         pieces.extend(self.why_barred());
         pieces
@@ -268,6 +270,10 @@ impl Scene<'_> {
             Waiting::Doubted(until) => {
                 args.push(("left", self.until(until)));
                 (self.by_runner("why-waiting-doubted", "why-program-waiting-doubted"), args)
+            }
+            Waiting::ClockSet(until) => {
+                args.extend([("job", self.job()), ("left", self.until(until))]);
+                ("why-waiting-clock-set", args)
             }
             Waiting::NobodyAsked => ("why-program-waiting", args),
             Waiting::NoNode => ("why-waiting-no-node", args),

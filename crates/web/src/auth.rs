@@ -53,8 +53,16 @@ const BELIEVED_FOR: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum Shown {
-    Session { hash: String, seals: SealKey },
-    Token { hash: String, seals: SealKey },
+    Session {
+        hash: String,
+        seals: SealKey,
+    },
+    Token {
+        hash: String,
+        seals: SealKey,
+    },
+    /// Nothing: it sits at the terminal that has this process.
+    Terminal,
 }
 
 /// What the seals of a caller are made with: another hash of what it showed than the one in the store, so that who reads the store can make none.
@@ -79,12 +87,14 @@ impl Shown {
     pub fn hash(&self) -> &str {
         match self {
             Self::Session { hash, .. } | Self::Token { hash, .. } => hash,
+            Self::Terminal => "",
         }
     }
 
     fn seals(&self) -> &str {
         match self {
             Self::Session { seals, .. } | Self::Token { seals, .. } => &seals.0,
+            Self::Terminal => "",
         }
     }
 
@@ -151,9 +161,31 @@ pub struct Caller {
     pub shown: Shown,
     /// What its token is bound to.
     pub bound: Arc<Bound>,
+    /// As whom it acts, if it sits at the terminal that has this process.
+    pub(super) person: Option<Arc<Actor>>,
 }
 
 impl Caller {
+    /// The person at the terminal that has this process: whoever can open the store may know and do everything. What is done under
+    /// the name of an account is done with the rights of that account, which `ops` looks at; so only what it may see is as of an admin.
+    pub(super) fn at_terminal(person: &Arc<Actor>) -> Self {
+        Self {
+            user: person.user.clone(),
+            role: Role::Admin,
+            language: Language::En,
+            chosen: Some(Language::En),
+            theme: None,
+            time_zone: None,
+            groups: Arc::clone(&person.groups),
+            display_name: None,
+            csrf: String::new(),
+            from: person.signature.from.clone(),
+            shown: Shown::Terminal,
+            bound: Arc::clone(&person.bound),
+            person: Some(Arc::clone(person)),
+        }
+    }
+
     /// May define nothing, but switch, hold and move.
     #[must_use]
     pub fn is_operator(&self) -> bool {
@@ -187,6 +219,9 @@ impl Caller {
     /// As whom operations act.
     #[must_use]
     pub fn actor(&self) -> Actor {
+        if let Some(person) = &self.person {
+            return Actor::clone(person);
+        }
         Actor {
             user: self.user.clone(),
             role: Some(self.role),
@@ -200,6 +235,9 @@ impl Caller {
     /// As whom the audit notes them.
     #[must_use]
     pub fn signature(&self) -> Signature {
+        if let Some(person) = &self.person {
+            return person.signature.clone();
+        }
         let kind = if self.by_session() { Kind::Person } else { Kind::Program };
         Signature { who: self.user.to_string(), from: self.from.clone(), kind }
     }
@@ -343,6 +381,8 @@ impl Identities {
                 }
                 None => return Ok(None),
             },
+            // Not in the store, and in no request: the door has it from the process itself.
+            Shown::Terminal => return Ok(None),
         };
         let Some(user) = store.user(&name).await? else { return Ok(None) };
         Ok(Some(Caller {
@@ -358,6 +398,7 @@ impl Identities {
             from: String::new(),
             shown: shown.clone(),
             bound,
+            person: None,
         }))
     }
 

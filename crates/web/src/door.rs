@@ -22,6 +22,7 @@ use super::cors;
 use super::csrf;
 use super::error::WebError;
 use super::headers;
+use super::here::Person;
 use super::pages;
 use super::refused;
 use super::routes::{self, Access, Found};
@@ -169,7 +170,9 @@ async fn admit(web: &Web, request: &mut ServiceRequest) -> Result<(), Refusal> {
     if access == Access::Open {
         return Ok(());
     }
+    let person = request.extensions().get::<Person>().map(Person::caller);
     let caller = match shown {
+        _ if person.is_some() => person,
         None => None,
         Some(shown) => {
             match identify(web, &shown, access, ask_of(request.request(), looking)).await {

@@ -22,6 +22,7 @@ pub mod frames;
 pub mod gate;
 pub mod headers;
 pub mod health;
+pub mod here;
 mod history;
 pub mod hub;
 pub mod live;
@@ -74,7 +75,7 @@ use soloist_process::clock;
 use soloist_process::telemetry::Metrics;
 use soloist_secrets::Passwords;
 use soloist_store::Store;
-use soloist_store::feed::Feed;
+use soloist_store::feed::{Feed, Followed};
 use soloist_store::nodes::Watched;
 use soloist_view::JobView;
 use soloist_view::words::Language;
@@ -186,7 +187,7 @@ impl Web {
         let own = self.leases.watched().borrow().clone();
         let nodes = self.feed.nodes();
         let others =
-            nodes.iter().filter(|node| node.is_alive() && node.beat.node != self.config().node);
+            nodes.iter().filter(|node| node.is_alive() && !self.feed.is_own(&node.beat.node));
         own.into_iter().chain(others.filter_map(|node| node.beat.watched.clone())).collect()
     }
 
@@ -266,6 +267,20 @@ impl Drain {
         self.connections.quiet().await;
         self.server.stop(true).await;
     }
+}
+
+/// What a feed follows of a configuration.
+#[must_use]
+pub fn followed(config: &Config) -> Vec<Followed> {
+    let followed = |job: &JobConfig| Followed {
+        job: job.name.clone(),
+        timing: job.timing,
+        min_uptime: job.backoff.min_uptime,
+        takes_turns: job.rotation.is_some(),
+        external: job.is_external(),
+        schedule: job.schedule.as_ref().map(|scheduled| scheduled.law.clone()),
+    };
+    config.jobs.iter().map(followed).collect()
 }
 
 /// Serves on `listener`; the server is a future that ends after [`Drain::run`].

@@ -272,10 +272,20 @@ pub fn find(method: &Method, pattern: Option<&str>) -> Found {
 /// Mounts every line of the table. Addresses without a name in them come first: they are compared, the others matched one
 /// after the other until one fits, and of these the calls of programs first.
 pub fn mount(app: &mut web::ServiceConfig) {
+    mount_under("/", app);
+}
+
+/// As [`mount`], but only the lines of programs: no page, no live socket.
+pub(super) fn mount_api(app: &mut web::ServiceConfig) {
+    mount_under("/api/", app);
+}
+
+fn mount_under(prefix: &str, app: &mut web::ServiceConfig) {
     let mut mounted: Vec<&str> = Vec::new();
     let named = |route: &&Route| route.path.contains('{');
-    let plain = ROUTES.iter().filter(|route| !named(route));
-    let mut others: Vec<&Route> = ROUTES.iter().filter(named).collect();
+    let lines = || ROUTES.iter().filter(|route| route.path.starts_with(prefix));
+    let plain = lines().filter(|route| !named(route));
+    let mut others: Vec<&Route> = lines().filter(named).collect();
     others.sort_by_key(|route| !matches!(route.access, Collector | Account));
     for route in plain.chain(others) {
         if mounted.contains(&route.path) {

@@ -119,7 +119,7 @@ impl World {
         }
         until_async("a run stands still", async || {
             let why = api.get("/api/v1/jobs/stuck").await["why"].clone();
-            why.as_str()?.contains("stands still").then_some(())
+            why.as_str()?.contains("is stuck").then_some(())
         })
         .await;
         Self { redis, _ground: ground, a, b, task }

@@ -411,6 +411,7 @@ macro_rules! laws {
             a_turn_keeps_the_lease_that_it_began_with
             a_stale_word_changes_nothing
             a_pass_counts_once
+            a_pass_says_when_something_is_due_next
             a_turn_ends_with_its_lease_whoever_notices
             a_turn_that_nobody_received_goes_back
             ends_are_counted_and_the_newest_remembered

@@ -1,10 +1,11 @@
 //! Laws of one turn: how it is had, kept, lost, passed and remembered.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use soloist::domain::lease::Token;
 use soloist::domain::rotation::{Ending, Reason, Rules, Turn, TurnOutcome};
-use soloist::store::rotation::{Kept, Pass, Rotations, TURNS_KEPT, Taken, TurnAsk};
+use soloist::store::rotation::{Kept, PROMISE, Pass, Rotations, TURNS_KEPT, Taken, TurnAsk};
 use soloist::store::{Store, StoreError};
 
 use super::rotation::*;
@@ -176,6 +177,32 @@ pub(super) async fn a_pass_counts_once(fresh: Fresh) {
     let next = granted(&store, &request("b")).await;
     let (again, holder) = stale(say(&store, &done(&turn)).await);
     assert_eq!((again, holder), (Some(past), Some(next)));
+}
+
+pub(super) async fn a_pass_says_when_something_is_due_next(fresh: Fresh) {
+    let (most, gap) = (Duration::from_secs(1), MS * 900);
+    let rules = free(&["a"]);
+    let store = ready(&fresh, &rules).await;
+    for (min_gap, waits, due) in [
+        (Duration::ZERO, false, most..=most),
+        // A promise is due when it lapses.
+        (Duration::ZERO, true, PROMISE..=PROMISE),
+        (gap, true, MS..=gap),
+    ] {
+        store.remove_rotation(&api(), true).await.expect("removed");
+        define(&store, &Rules { min_gap, ..rules.clone() }).await;
+        let turn = granted(&store, &request("a")).await;
+        if waits {
+            refused(&store, &waiting("a", "w1")).await;
+        }
+        let passed = store.pass_on(&done(&turn)).await.expect("an answer");
+        assert!(matches!(passed.kept, Kept::Yes(_)), "{passed:?}");
+        let next_in = passed.next_in.expect("it is said");
+        assert!(due.contains(&next_in), "{next_in:?}");
+        let again = store.pass_on(&done(&turn)).await.expect("an answer");
+        assert!(matches!(again.kept, Kept::Stale { .. }), "{again:?}");
+        assert_eq!(again.next_in, None, "nothing was changed");
+    }
 }
 
 pub(super) async fn a_turn_ends_with_its_lease_whoever_notices(fresh: Fresh) {

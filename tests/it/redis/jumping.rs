@@ -4,8 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use soloist::clock;
-use soloist::domain::lease::Token;
+use soloist::domain::lease::{Timing, Token};
+use soloist::domain::time::Began;
+use soloist::feed::{Feed, Followed};
 use soloist::store::Store;
+use soloist::store::jobs::Jobs;
 use soloist::store::leases::{Acquire, Acquired, Leases, Renewed};
 use tempfile::TempDir;
 
@@ -19,6 +22,7 @@ judged! {
     an_hour_back_takes_nothing_from_a_living_holder
     an_hour_back_does_not_keep_a_dead_holders_lease_for_an_hour
     tokens_grow_when_the_store_is_emptied_and_its_clock_set_back_at_once
+    a_feed_goes_by_the_clock_that_was_set_back
 }
 
 /// A library that sets the clock of the server it is loaded into ahead by what a file says, in milliseconds.
@@ -154,4 +158,25 @@ async fn tokens_grow_when_the_store_is_emptied_and_its_clock_set_back_at_once() 
     other.seen = world.token;
     let (newer, _) = granted_in_the_end(&world.b, &other).await;
     assert!(newer > world.token, "{newer} after {}", world.token);
+}
+
+/// Nobody writes the job, so nothing but the clock is news.
+async fn a_feed_goes_by_the_clock_that_was_set_back() {
+    let world = Jumping::start().await;
+    let followed = Followed {
+        job: job(),
+        timing: Timing::from_ttl(Duration::from_secs(5)).expect("safe"),
+        min_uptime: Duration::ZERO,
+        takes_turns: false,
+        external: false,
+        schedule: None,
+    };
+    let feed = Feed::start(world.b.clone(), vec![followed]).await;
+    world.jump(AN_HOUR_BACK).await;
+    let now = async || world.a.snapshot(&[]).await.expect("an answer").at;
+    crate::support::wait::until_async("the feed knows the clock", async || {
+        let known = feed.job(&job())?.store_now(clock::boot());
+        (known.apart(now().await) < Began::CLOCKS_AGREE).then_some(())
+    })
+    .await;
 }

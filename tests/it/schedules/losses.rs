@@ -34,6 +34,9 @@ async fn a_guard_that_is_killed_alone_is_a_loss_and_no_crash() {
         let (outcome, attempt) = if on_loss == "again" { ("done", 2) } else { ("lost", 1) };
         let told = stage.until_told(&stage.li, outcome).await;
         assert_eq!(told["attempt"], attempt, "{told}");
+        if on_loss == "spent" {
+            assert_eq!(told["why"], format!("its guard on {holder} died"), "{told}");
+        }
         let runs = stage.li.get("/api/v1/jobs/settle/runs").await;
         let first = runs["runs"].as_array().and_then(|runs| runs.last()).expect("a run");
         assert_eq!(first["end"], "lost", "{runs}");

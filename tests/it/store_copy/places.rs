@@ -63,19 +63,21 @@ pub(super) fn sqlite() -> Place {
     place(url, dir, move |token| {
         let db = rusqlite::Connection::open(&file).expect("it opens");
         db.busy_timeout(Duration::from_secs(20)).expect("patient");
-        let token = i64::try_from(token).expect("small");
-        db.execute("UPDATE dispatch SET token = ?", [token]).expect("written");
+        let small = i64::try_from(token).expect("small");
+        db.execute("UPDATE dispatch SET token = ?", [small]).expect("written");
         let of = "SELECT text FROM rows WHERE kind = 'rotations'";
         let text: String = db.query_row(of, [], |row| row.get(0)).expect("a rotation");
-        let (head, body) = text.split_once('\n').expect("a head");
-        let mut body: serde_json::Value = serde_json::from_str(body).expect("JSON");
-        body["rotation"]["ring"]["token"] = token.into();
-        db.execute(
-            "UPDATE rows SET text = ? WHERE kind = 'rotations'",
-            [format!("{head}\n{body}")],
-        )
-        .expect("written");
+        let text = with_token(&text, token);
+        db.execute("UPDATE rows SET text = ? WHERE kind = 'rotations'", [text]).expect("written");
     })
+}
+
+/// The record of a rotation whose newest token is that one.
+fn with_token(text: &str, token: u64) -> String {
+    let (head, body) = text.split_once('\n').expect("a head");
+    let mut body: serde_json::Value = serde_json::from_str(body).expect("JSON");
+    body["rotation"]["ring"]["token"] = token.into();
+    format!("{head}\n{body}")
 }
 
 /// A server of its own, on which the store may do what `deploy/redis.acl` lists.
@@ -85,13 +87,15 @@ pub(super) fn redis() -> Place {
     place(url, server, move |token| {
         let client = redis::Client::open(format!("redis://127.0.0.1:{port}/")).expect("a URL");
         let mut connection = client.get_connection().expect("it answers");
-        let mut set = |key: String| {
+        for name in SOURCES {
             let mut set = redis::cmd("HSET");
-            set.arg(key).arg("token").arg(token);
+            set.arg(format!("soloist:dispatch:s:{name}")).arg("token").arg(token);
             set.query::<u64>(&mut connection).expect("set");
-        };
-        SOURCES.iter().for_each(|name| set(format!("soloist:dispatch:s:{name}")));
-        set("soloist:rotation:r:supplier-api".to_owned());
+        }
+        let of = ["soloist:rotations", "supplier-api"];
+        let text: String = redis::cmd("HGET").arg(&of).query(&mut connection).expect("a rotation");
+        let text = with_token(&text, token);
+        redis::cmd("HSET").arg(&of).arg(text).query::<u64>(&mut connection).expect("set");
     })
 }
 

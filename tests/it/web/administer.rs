@@ -178,14 +178,14 @@ async fn several_tasks_are_revived_and_removed_and_one_in_hands_only_if_that_was
     let sure = with(&[("act", "remove"), ("confirm", "yes"), ("back", SHOP)]);
     let (_, done) = olga.form("/dispatch/tasks", &sure).await;
     assert_eq!(done.matches("was removed").count(), 2, "{done}");
-    assert!(done.contains("c1 has this task in hand"), "it was not said: {done}");
+    assert!(done.contains("c1 is working on this task"), "it was not said: {done}");
     let left = api.get("/api/v1/tasks?source=shop").await["tasks"].clone();
     assert_eq!((left.as_array().unwrap().len(), &left[0]["id"]), (1, &json!(held)));
     let one = [("task", held.as_str()), ("act", "remove"), ("back", SHOP)];
     let own = olga.page(&format!("/dispatch/tasks/{held}"), "en").await;
     assert!(own.contains("Remove the task") && own.contains(&format!("value=\"{held}\"")), "{own}");
     let (_, asked) = olga.form("/dispatch/tasks", &one).await;
-    assert!(asked.contains("is in the hands of c1"), "{asked}");
+    assert!(asked.contains("is claimed by c1"), "{asked}");
     assert!(asked.contains(&format!("name=\"held\" value=\"{held}\"")), "{asked}");
     let sure = [one.as_slice(), &[("held", held.as_str()), ("confirm", "yes")]].concat();
     olga.form("/dispatch/tasks", &sure).await;
@@ -297,7 +297,7 @@ async fn what_goes_with_an_account_is_said_before_it_is_removed(on: On) {
     for said in [
         "Sessions that end: 1. API tokens that end: 0.",
         "Stops, because nobody else wants it: outbound.",
-        "Goes on, because others want it too: labels.",
+        "Continues, because others want it too: labels.",
     ] {
         assert!(asked.contains(said), "{said}: {asked}");
     }

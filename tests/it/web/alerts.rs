@@ -226,7 +226,7 @@ async fn what_is_on_and_what_was_is_told_in_the_readers_language(on: On) {
     let server = server(on).await;
     let token = server.token("vera", Role::Viewer).await;
     let quiet = server.page("/alerts", &token, "en").await;
-    assert!(quiet.contains("Nothing is on.") && quiet.contains("no node sends them now"));
+    assert!(quiet.contains("No alert is on.") && quiet.contains("no node sends them now"));
     assert!(quiet.contains("No alert was sent by it yet."), "{quiet}");
     assert!(quiet.contains("A job was given up, for 30 s."), "{quiet}");
     let mut told = incident("1", "outbound", "Outbound");
@@ -376,7 +376,7 @@ async fn a_test_is_asked_back_for_and_says_what_came_of_it(on: On) {
     let tested = post(&server, &ada, path, "confirm=yes").await;
     assert_eq!(tested.status(), 200);
     let page = tested.text().await.unwrap();
-    assert!(page.contains("ops did not take the test"), "{page}");
+    assert!(page.contains("ops did not accept the test"), "{page}");
     assert!(!page.contains("sesame"), "{page}");
     assert_eq!(noted().await, 1);
     assert_eq!(post(&server, &ada, "/alerts/channels/no/test", "").await.status(), 404);
@@ -440,7 +440,7 @@ async fn whatever_has_an_alert_on_needs_somebody_on_every_page(on: On) {
     assert_eq!(needing(&seen), (vec!["outbound".to_owned()], vec!["3".to_owned(), "c".to_owned()]));
     assert!(seen.contains("Alert: given_up"), "the row says why it stands there: {seen}");
     assert!(seen.contains("<strong>3</strong> need"), "{seen}");
-    let channel = "Channel ops has taken no message since";
+    let channel = "Channel ops has accepted no message since";
     assert!(seen.contains(channel) && seen.contains("refused the connection"), "{seen}");
     assert!(!seen.contains("data-ms=\"\""), "{seen}");
     let badge = |page: &str| {

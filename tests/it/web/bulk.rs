@@ -61,7 +61,7 @@ async fn ticked_jobs_are_switched_together_after_a_question_that_lists_them(on: 
     for said in [
         "Switch off 3 jobs?",
         "Nobody else wants it: it stops.",
-        "It goes on for 1 other person.",
+        "It continues for 1 other person.",
         "You do not want it on: nothing changes.",
         "name=\"job\" value=\"inbound\"",
         "href=\"/?q=bound\"",

@@ -110,12 +110,19 @@ async fn every_state_of_a_source_is_shown_in_words_in_both_languages() {
         ("open", "open", "Open", "2 are ready", "开放", "2 项就绪"),
         ("empty", "empty", "Empty", "It has no work.", "空闲", "没有工作项。"),
         ("later", "empty", "Empty", "due in", "空闲", "后就绪"),
-        ("hands", "empty", "Empty", "in a collector’s hands", "空闲", "1 项在采集器手中"),
+        ("hands", "empty", "Empty", "one is claimed", "空闲", "1 项在采集器手中"),
         ("gap", "pacing", "Pacing", "One start every 1 h 0 min: the next in", "间隔中", "下一项在"),
         ("window", "pacing", "Pacing", "is used up: the next in", "间隔中", "已用完"),
         ("cap", "full", "At its cap", "or the end of its lease in", "已达上限", "有租约到期"),
         ("paused", "paused", "Paused", "until somebody resumes it", "已暂停", "在恢复之前"),
-        ("blocked", "blocked", "Blocked", "Nobody is served for", "已阻止", "内不向任何人派发"),
+        (
+            "blocked",
+            "blocked",
+            "Blocked",
+            "No collector is served for",
+            "已阻止",
+            "内不向任何人派发",
+        ),
     ];
     let english = server.page("/dispatch", &token, "en").await;
     let chinese = server.page("/dispatch", &token, "zh").await;

@@ -48,7 +48,7 @@ async fn a_source_is_removed_when_what_is_lost_was_said(on: On) {
     )
     .await;
     let task = format!("/api/v1/tasks/{}", held["id"].as_str().unwrap());
-    refused(&api, &task, StatusCode::CONFLICT, "c1 has this task in hand").await;
+    refused(&api, &task, StatusCode::CONFLICT, "c1 is working on this task").await;
     assert_eq!(api.get(SHOP).await["ready"], 2, "nothing was changed");
 
     let free = ids.as_array().unwrap().iter().find(|one| one["id"] != held["id"]).unwrap();
@@ -135,7 +135,7 @@ async fn the_page_asks_before_it_removes(on: On) {
     let (cookie, csrf) = server.session(&"olga".parse().unwrap()).await;
     for (path, name, says) in [
         ("/dispatch/remove", "shop", "1 that are not done"),
-        ("/rotations/remove", "supplier", "Nobody has the turn"),
+        ("/rotations/remove", "supplier", "No worker has the turn"),
     ] {
         let send = async |confirm: &str| {
             let form = format!("name={name}&confirm={confirm}&csrf={csrf}");

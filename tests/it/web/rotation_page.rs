@@ -110,18 +110,32 @@ async fn every_state_of_a_rotation_is_shown_in_words_in_both_languages() {
     wait(&server, "absent", "stock", "w-2").await;
     define(&server, "idle", |_| {}).await;
     let expected = [
-        ("taken", "taken", "Taken", "has had the turn of", "进行中", "的回合已"),
+        ("taken", "taken", "Taken", "has been running", "进行中", "若不续期，租约在"),
         ("gap", "pacing", "Pacing", "when the gap is over", "间隔中", "间隔结束后"),
         (
             "ordered",
             "pacing",
             "Pacing",
-            "whoever had the last turn ordered",
+            "because the last holder asked for a pause",
             "间隔中",
             "按上一回合的要求",
         ),
-        ("absent", "absent", "Held up", "for which nobody asks", "受阻", "没有人请求它"),
-        ("idle", "idle", "Idle", "whoever asks next is served", "空闲", "下一个请求即可开始"),
+        (
+            "absent",
+            "absent",
+            "Held up",
+            "but no worker is asking for it",
+            "受阻",
+            "没有工作者请求它",
+        ),
+        (
+            "idle",
+            "idle",
+            "Idle",
+            "the next one that asks gets the turn",
+            "空闲",
+            "下一个请求者即可开始",
+        ),
     ];
     let english = server.page("/rotations", &token, "en").await;
     let chinese = server.page("/rotations", &token, "zh").await;
@@ -137,7 +151,7 @@ async fn every_state_of_a_rotation_is_shown_in_words_in_both_languages() {
         ("taken", "another has the turn"),
         ("gap", "the gap: "),
         ("ordered", "told to wait: "),
-        ("absent", "orders</strong> comes first, and nobody asks for it"),
+        ("absent", "orders</strong> is next, but no worker is asking for it"),
     ] {
         assert!(card(&english, rotation).contains(means), "{rotation}: no {means:?}");
     }
@@ -186,7 +200,7 @@ async fn the_empty_page_tells_how_to_begin_and_every_page_leads_there() {
     define(&server, "api", |_| {}).await;
     let first = server.page("/rotations", &token, "en").await;
     assert!(!first.contains("No rotation yet"));
-    assert!(card(&first, "api").contains("Nobody has had a turn yet."));
+    assert!(card(&first, "api").contains("No turn yet."));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -320,7 +334,7 @@ async fn a_change_arrives_on_the_pages_socket_as_the_card_that_changed() {
     let rows = changed["rows"].as_array().unwrap();
     assert_eq!((rows.len(), &rows[0]["rotation"]), (1, &json!("press")), "only what changed");
     assert_eq!(changed["whole"], false);
-    assert!(rows[0]["html"].as_str().unwrap().contains("has had the turn of"));
+    assert!(rows[0]["html"].as_str().unwrap().contains("has been running"));
 
     define(&server, "zebra", |_| {}).await;
     loop {
@@ -465,6 +479,6 @@ async fn without_the_store_the_page_shows_what_was_known_and_says_so() {
     while hear_type(&mut socket, "rotations").await["trouble"] == "" {}
     let html = server.page("/rotations", &token, "en").await;
     assert!(html.contains("Trouble with the store"), "{html}");
-    assert!(card(&html, "api").contains("whoever asks next is served"));
+    assert!(card(&html, "api").contains("the next one that asks gets the turn"));
     assert!(!html.contains("No rotation yet"));
 }

@@ -129,6 +129,9 @@ async fn a_run_is_asked_for_by_a_form_with_parameters_and_taken_back() {
         ("p-n", "", "必须填写 n"),
         ("p-day", "1.3.", "day：“1.3.”不是日期"),
         ("p-note", "A", "note：“A”与 [a-z ]* 不匹配。"),
+        ("p-mode", "slow", "mode：“slow”不在可选值之内，请从中选一个：fast, full。"),
+        ("tick", "settle@2026-11-27T02:31+08:00[Asia/Shanghai]", "此任务没有 settle@2026"),
+        ("tick", "settle@2100-11-27T02:30+08:00[Asia/Shanghai]", "排期仍可能运行它"),
     ] {
         let mut fields = vec![("p-n", "7"), ("lang", "zh")];
         fields.retain(|(field, _)| *field != name);
@@ -137,6 +140,10 @@ async fn a_run_is_asked_for_by_a_form_with_parameters_and_taken_back() {
         let page = send(&server, &session, "/jobs/settle/run", &fields).await;
         let page = page.text().await.unwrap();
         assert!(page.contains(said), "{said}: {page}");
+        let error = page.split_once("role=\"alert\"").expect(&page).1.split("</p>").next().unwrap();
+        for english in [" is ", " no ", " or "] {
+            assert!(!error.contains(english), "{english:?}: {error}");
+        }
     }
 
     let done = send(&server, &session, "/jobs/settle/run", &filled("7")).await;

@@ -68,17 +68,17 @@ async fn a_run_that_stands_still_needs_somebody_without_any_event_until_it_gets_
     for part in ["需要处理", ">停滞<", "没有输出也没有进展", "先禁止再恢复"] {
         assert!(list.contains(part), "{part}: {list}");
     }
-    for (language, why) in [("en", "It stands still: no output"), ("zh", "它停滞不前")] {
+    for (language, why) in [("en", "It is stuck: no output"), ("zh", "它停滞不前")] {
         let page = get("/jobs/outbound", language).await;
         assert!(page.contains(why) && page.contains("data-needs"), "{page}");
     }
     let json: Value = serde_json::from_str(&get("/api/v1/jobs/outbound", "en").await).unwrap();
     assert_eq!(json["state"], "running");
-    assert!(json["why"].as_str().unwrap().contains("It stands still"), "{json}");
+    assert!(json["why"].as_str().unwrap().contains("It is stuck"), "{json}");
 
     tell(&server, &going, 4).await;
     let well = row(&mut socket, false).await;
     let now = well["now"].as_str().or(well["html"].as_str()).unwrap();
     assert!(!now.contains("Stuck") && well["under"].is_null(), "{well}");
-    assert!(!get("/jobs/outbound", "en").await.contains("stands still"));
+    assert!(!get("/jobs/outbound", "en").await.contains("It is stuck"));
 }

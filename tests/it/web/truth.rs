@@ -64,13 +64,13 @@ async fn a_page_without_the_store_says_so_and_takes_nothing_unread_for_nothing()
         response.text().await.unwrap()
     };
     let job = page("/jobs/outbound", "en").await;
-    for said in ["It has not run yet", "It has not said anything yet", "data-store=\"ok\""] {
+    for said in ["It has not run yet", "No output yet.", "data-store=\"ok\""] {
         assert!(job.contains(said), "{said}");
     }
     assert!(!job.contains("data-fact=\"store\"") && job.contains("<title>Outbound"), "{job}");
     beat(&server, "node-a").await;
     until_async("a node is listed, and holds nothing", async || {
-        page("/nodes", "en").await.contains("<dd>nothing</dd>").then_some(())
+        page("/nodes", "en").await.contains("<dd>no script;").then_some(())
     })
     .await;
 
@@ -89,11 +89,12 @@ async fn a_page_without_the_store_says_so_and_takes_nothing_unread_for_nothing()
         }
         for guess in [
             "It has not",
+            "No output yet.",
             "No node has reported",
-            "Nobody has done",
+            "No acts",
             "No source yet",
-            "Nobody is told",
-            "<dd>nothing</dd>",
+            "No alert is set up",
+            "<dd>no script;",
         ] {
             assert!(!html.contains(guess), "{path} says {guess}");
         }

@@ -1,4 +1,4 @@
-//! Nights in virtual time: a job crashes after two seconds again and again, and each channel hears of it once.
+//! Nights in virtual time: a job crashes repeatedly after two seconds, and each channel gets one message.
 
 use std::sync::Arc;
 
@@ -246,7 +246,7 @@ async fn what_is_sent_says_the_zone_of_every_instant_and_counts_nothing_down() {
         }
         let begins = night.heard.iter().filter(|(_, kind, _)| *kind == Kind::Begin);
         for (_, _, text) in begins {
-            assert!(text.contains(name) || text.contains("again and again"), "{text}");
+            assert!(text.contains(name) || text.contains("repeatedly"), "{text}");
             assert!(text.contains("exit 3"), "why it is so: {text}");
         }
     }

@@ -1,4 +1,4 @@
-//! A year of 200 jobs in virtual time on the real law, counted against what arithmetic says.
+//! A year of 200 jobs in virtual time with the real rules, compared with arithmetic.
 
 use std::time::Duration;
 
@@ -69,6 +69,7 @@ fn grants_in_a_year(plan: &std::sync::Arc<Schedule>, from: StoreTime, to: StoreT
         rules: Rules::default(),
         text: plan.text(),
         params: std::sync::Arc::new(Nothing),
+        lacks: Default::default(),
     };
     let mut job = Job::untouched(JobName::new("settle").expect("a name"));
     let now = |at| Now { at, boot: Boot(0) };

@@ -34,7 +34,7 @@ impl ClaimDesk {
     #[must_use]
     pub fn start(room: WaitingRoom, metrics: Arc<Metrics>) -> Self {
         let bell = Arc::<Bell>::default();
-        tokio::spawn(waiting::run(room.clone(), Arc::clone(&bell), Leases));
+        room.spawn(waiting::run(room.clone(), Arc::clone(&bell), Leases));
         Self { room, metrics, bell, newest: Newest::default() }
     }
 

@@ -137,10 +137,11 @@ impl LeaseDesk {
             watched: watch::Sender::default(),
         };
         let desk = Self { shared: Arc::new(shared) };
-        tokio::spawn(end::close_silent(desk.clone()));
-        tokio::spawn(forgotten::watch(desk.clone()));
-        tokio::spawn(usher::listen(desk.clone()));
-        tokio::spawn(void::forget(desk.clone()));
+        let room = &desk.shared.room;
+        room.spawn(end::close_silent(desk.clone()));
+        room.spawn(forgotten::watch(desk.clone()));
+        room.spawn(usher::listen(desk.clone()));
+        room.spawn(void::forget(desk.clone()));
         desk
     }
 

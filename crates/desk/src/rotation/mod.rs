@@ -52,7 +52,7 @@ impl TurnDesk {
     pub fn start(room: WaitingRoom, metrics: Arc<Metrics>) -> Self {
         let bell = Arc::<Bell>::default();
         let pump = Turns { metrics: Arc::clone(&metrics) };
-        tokio::spawn(waiting::run(room.clone(), Arc::clone(&bell), pump));
+        room.spawn(waiting::run(room.clone(), Arc::clone(&bell), pump));
         let arrivals = Arc::new(Semaphore::new(ARRIVALS));
         let requests = Arc::default();
         Self { room, metrics, bell, newest: Newest::default(), arrivals, requests }

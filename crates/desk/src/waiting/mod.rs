@@ -76,21 +76,41 @@ impl WaitingRoom {
     /// Outside a tokio runtime.
     #[must_use]
     pub fn open(store: Store, feed: &Feed, node: &NodeName) -> Self {
-        let (closing, closed) = watch::channel(false);
+        let room = Self::new(store, node, false);
+        room.spawn(waiters::listen(room.clone(), feed.subscribe(), room.closing()));
+        room.spawn(examine(room.clone(), room.closing()));
+        room
+    }
+
+    /// A room that was never opened: nobody can wait in it, and none of its pumps begins. For a process that asks something and
+    /// ends.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    #[must_use]
+    pub fn shut(store: Store, node: &NodeName) -> Self {
+        Self::new(store, node, true)
+    }
+
+    fn new(store: Store, node: &NodeName, is_closed: bool) -> Self {
         let shared = Arc::new(Shared {
             store,
             waiters: Waiters::new(node),
             clock: StoreClock::default(),
             refusal: Mutex::default(),
             woken: watch::channel(()).0,
-            closing,
+            closing: watch::Sender::new(is_closed),
             clearing: watch::Sender::default(),
             runtime: Handle::current(),
         });
-        let room = Self { shared };
-        tokio::spawn(waiters::listen(room.clone(), feed.subscribe(), closed.clone()));
-        tokio::spawn(examine(room.clone(), closed));
-        room
+        Self { shared }
+    }
+
+    /// Has `task` done beside, which ends when the room closes; in one that is closed already nothing is done.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        if !*self.shared.closing.borrow() {
+            self.shared.runtime.spawn(task);
+        }
     }
 
     /// The store, for every call that counts on it to lose nothing.

@@ -1,6 +1,6 @@
-//! Characters without a shape of their own that shape what stands beside them: joiners in the words of many scripts and in emoji,
-//! selectors of variants, tags of flags. Where they do nothing they are as invisible as any other, and two names that look alike
-//! could differ by them; so each is allowed only where it does something.
+//! Characters without a shape of their own that shape their neighbours: joiners in the words of many scripts and in emoji, selectors of
+//! variants, tags of flags. Elsewhere they are invisible, and two names that look alike could differ by them; so each is allowed only
+//! where it has an effect.
 //!
 //! The rules are narrower than Unicode's, whose text may hold a joiner anywhere; those of joiners follow CONTEXTJ of RFC 5892.
 
@@ -226,7 +226,7 @@ mod tests {
         ),
     ];
 
-    /// What is never seen, whatever stands beside it.
+    /// What is never visible, whatever its neighbours.
     const UNSEEN: [std::ops::RangeInclusive<char>; 10] = [
         '\u{0}'..='\u{1f}',
         '\u{7f}'..='\u{9f}',

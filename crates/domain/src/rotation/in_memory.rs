@@ -130,7 +130,7 @@ impl Store {
     ) -> Result<T, UnknownType> {
         let round = Round::begin(self.rotation.clone(), &self.memory, caller, now);
         let mut queues = Queues::default();
-        if round.looks_at_queues(ends) {
+        if round.looks_at_queues(caller, ends) {
             let asker = if let Caller::Asker(ask) = caller { ask.waiter() } else { None };
             let silent = &round.rotation().silent;
             for one in &self.queue {

@@ -95,12 +95,22 @@ impl Round {
         self.now
     }
 
-    /// Whether an act looks at the waiters: not while the turn is held and goes on. `ends` is the turn that the act is
-    /// meant to end.
+    /// Whether an act looks at the waiters: not while the turn is held and goes on, nor while it is promised to another than
+    /// who calls. `ends` is the turn that the act is meant to end.
     #[must_use]
-    pub fn looks_at_queues(&self, ends: Option<Token>) -> bool {
+    pub fn looks_at_queues(&self, caller: Caller<'_>, ends: Option<Token>) -> bool {
+        let Rotation { ring, rules, promise, .. } = &self.rotation;
+        if let Some(Promise { waiter, .. }) = promise {
+            return match caller {
+                // Whether the type that comes first has a waiter is said to who waits, if types are not skipped.
+                Caller::Asker(ask) => ask.waiter() == Some(waiter) || rules.skip == Skip::Never,
+                Caller::Leaver(leaver) => leaver == waiter,
+                Caller::Rules => true,
+                Caller::Node(_) | Caller::Clock => false,
+            };
+        }
         let goes_on = |turn: &Turn| turn.until > self.now && ends != Some(turn.token);
-        !self.rotation.ring.turn.as_ref().is_some_and(goes_on)
+        !ring.turn.as_ref().is_some_and(goes_on)
     }
 
     /// Whether the turn is promised to the waiter that asks. Then no place in a queue matters, if the request had no turn

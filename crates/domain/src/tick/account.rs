@@ -1,7 +1,7 @@
-//! What became of the ticks that are due: each is decided once, in the order of time.
+//! The outcome of due ticks: each is decided once, in the order of time.
 //!
-//! The record says since when the job was wanted, held or off ([`Clock::shifts`]), and until when a tick was open. So it does not matter
-//! when somebody looks, nor who: the switch of a person is a change of its own, made where no schedule is known.
+//! The record says since when the job was wanted, held or off ([`Clock::shifts`]), and until when a tick was open. So it does not matter when
+//! or by whom this is computed: the switch of a person is a change of its own, made where no schedule is known.
 
 use super::record::{Clock, Entry, FORMER, Outcome, Phase, RECENT, Shift, Standing, Why};
 use super::record::{Open, Order, Pending};
@@ -11,7 +11,7 @@ use crate::job::{JobRecord, RunRecord};
 use crate::time::StoreTime;
 use crate::transition::Write;
 
-/// So many ticks are looked at in one commit: of a longer gap the rest is passed over, and its `count` says what was counted.
+/// How many ticks one commit examines: of a longer gap the rest is skipped, and its `count` says what was counted.
 const MOST: usize = 10_000;
 /// More shifts than this are not kept: what is before now is settled.
 const SHIFTS: usize = 32;
@@ -19,7 +19,7 @@ const SHIFTS: usize = 32;
 /// The clock of a job while it is brought up to an instant.
 pub(super) struct Books<'a> {
     pub(super) clock: &'a mut Clock,
-    /// None: its ticks are not known here, and no gap is told.
+    /// None: its ticks are not known here, and no gap is recorded.
     pub(super) order: Option<Order<'a>>,
     pub(super) writes: Vec<Write>,
     /// When it is written, by the store's clock.
@@ -152,7 +152,7 @@ impl Books<'_> {
     fn decide(&mut self, pending: Pending, outcome: Outcome, why: Why) {
         let Pending { tick, older, why: known, .. } = pending;
         // What was in the way at its start says more than that nobody came.
-        let missed = why == Why::NoNode;
+        let missed = matches!(why, Why::NoNode | Why::Unfit { .. });
         let why = known.filter(|_| missed).unwrap_or(why);
         for older in older {
             let held = older.why.clone().filter(|why| missed && matches!(why, Why::Held { .. }));
@@ -347,14 +347,18 @@ impl Books<'_> {
 
     /// What time alone decides up to `at`.
     fn expire(&mut self, schedule: &Schedule, at: StoreTime) {
-        if let Some(Open { phase: Phase::Again { since, lost, why, .. }, rules, .. }) =
+        if let Some(Open { phase: Phase::Again { since, lost, why, .. }, rules, losses, .. }) =
             &self.clock.open
         {
             let end = (*since + std::time::Duration::from_millis(rules.window_ms), why.clone());
             let given_up = self.clock.given_up();
             let (end, why) = given_up.filter(|(at, _)| *at < end.0).unwrap_or(end);
             if end <= at {
-                let outcome = if *lost { Outcome::Lost } else { Outcome::Failed };
+                let outcome = match *lost && *losses > 0 {
+                    true => Outcome::Lost,
+                    // It crashed, or was given back before anything was started.
+                    false => Outcome::Failed,
+                };
                 self.end_open(end, outcome, why);
             }
         }
@@ -394,7 +398,11 @@ impl Books<'_> {
         let mut stays = Vec::new();
         for one in past {
             if rules.missed == Missed::Skip || schedule.window_end(&one.tick) <= at {
-                self.decide(one, Outcome::Missed, Why::NoNode);
+                let why = match schedule.lacks.is_empty() {
+                    true => Why::NoNode,
+                    false => Why::Unfit { lacks: schedule.lacks.clone() },
+                };
+                self.decide(one, Outcome::Missed, why);
             } else {
                 stays.push(one);
             }
@@ -417,7 +425,7 @@ impl Books<'_> {
         }
     }
 
-    /// The holder of the open tick is gone, and nobody can say how far it came.
+    /// The holder of the open tick is gone, and how far it came is unknown.
     pub(super) fn lose(&mut self, at: StoreTime, why: Why) {
         let Some(open) = self.clock.open.as_mut().filter(|open| open.phase == Phase::Granted)
         else {
@@ -478,7 +486,7 @@ impl Pending {
     }
 }
 
-/// How the loss of a run is told whose end nobody reported.
+/// The words for the loss of a run without a reported end.
 pub(super) fn gone(
     run: Option<&RunRecord>,
     open: &Open,

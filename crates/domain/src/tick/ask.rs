@@ -1,9 +1,10 @@
-//! Runs that a person asks for: by hand, or of a tick of the schedule by its name.
+//! Runs that a person requests: by hand, or of a tick of the schedule by its name.
 
 use super::account::{Books, adopt};
 use super::record::{Asked, Clock, Entry, MOST_ASKED, Open, Outcome, Phase};
 use super::rules::Schedule;
 use super::{Tick, TickName, Ticks};
+use crate::detail::Detail;
 use crate::job::{Hold, JobRecord};
 use crate::name::UserName;
 use crate::time::StoreTime;
@@ -40,8 +41,26 @@ pub enum Refused {
     TooMany,
 }
 
+impl Refused {
+    /// The same, with the message for people.
+    #[must_use]
+    pub fn detail(&self) -> Detail {
+        let detail = Detail::new(self.to_string());
+        match self {
+            Self::Held { by, reason } => {
+                detail.told("refused-run-held", &[("user", by), ("reason", reason)])
+            }
+            Self::Open(tick) => detail.told("refused-run-open", &[("tick", tick)]),
+            Self::Waits(tick) => detail.told("refused-run-waits", &[("tick", tick)]),
+            Self::Undecided(tick) => detail.told("refused-run-undecided", &[("tick", tick)]),
+            Self::Done(tick) => detail.told("refused-run-done", &[("tick", tick)]),
+            Self::TooMany => detail.told("refused-runs-many", &[("most", &MOST_ASKED)]),
+        }
+    }
+}
+
 /// Takes in a run that `asked` wants; the record is settled. Answers the name of its tick. `entry`: what is known of a tick by name
-/// whose entry does not stand in the record.
+/// whose entry is not in the record.
 ///
 /// # Errors
 /// [`Refused`]: nothing was changed.
@@ -133,12 +152,18 @@ pub(crate) fn reset(record: &mut JobRecord, now: StoreTime) -> bool {
 }
 
 impl Clock {
-    /// Whether ticks are settled that lie more than a minute ahead of the store's clock: they stand in the way of all before them.
+    /// Whether ticks are settled that lie more than a minute ahead of the store's clock: they block all before them.
     #[must_use]
     pub fn is_ahead(&self, now: StoreTime) -> bool {
-        let ahead = std::time::Duration::from_secs(60);
-        let taken = self.taken.as_ref().is_some_and(|taken| taken.starts > now + ahead);
-        taken || self.accounted > now + ahead
+        self.ahead_until(now).is_some()
+    }
+
+    /// If so, up to which instant.
+    #[must_use]
+    pub fn ahead_until(&self, now: StoreTime) -> Option<StoreTime> {
+        let taken = self.taken.as_ref().map(|taken| taken.starts);
+        let until = self.accounted.max(taken.unwrap_or_default());
+        (until > now + std::time::Duration::from_secs(60)).then_some(until)
     }
 }
 

@@ -1,4 +1,4 @@
-//! A store that forgot, act by act: what a node saw is told again, and what nobody saw is not run.
+//! A store that forgot, act by act: nodes report again what they saw, and what no node saw does not run.
 
 use super::tests::{MINUTE, World, ask, rules};
 use super::*;

@@ -1,4 +1,4 @@
-//! Which tick is granted, and what becomes of it when its run ends.
+//! Which tick is granted, and its outcome when its run ends.
 
 use super::account::{adopt, gone};
 use super::record::{
@@ -15,7 +15,7 @@ use crate::name::NodeName;
 use crate::time::StoreTime;
 use crate::transition::Write;
 
-/// What the holder of a lease is told of its tick.
+/// The tick in the grant of a lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Granted {
     /// Which.
@@ -78,7 +78,7 @@ pub fn settle(
     books.writes
 }
 
-/// Whether a tick may be granted now, of a record that is settled; if not, what the asker is told.
+/// Whether a tick may be granted now, of a record that is settled; if not, the answer to the asker.
 ///
 /// # Errors
 /// The refusal.
@@ -125,7 +125,7 @@ fn choose(record: &JobRecord, schedule: &Schedule, now: StoreTime) -> Result<Cho
 /// Grants the next tick under `token`; the record is settled.
 ///
 /// # Errors
-/// What the asker is told.
+/// The answer to the asker.
 pub(crate) fn grant(
     record: &mut JobRecord,
     schedule: &Schedule,
@@ -253,7 +253,7 @@ impl super::account::Books<'_> {
     }
 }
 
-/// What the holder of the lease under `token` is told.
+/// The tick of the lease under `token`.
 #[must_use]
 pub fn granted(record: &JobRecord, token: Token) -> Option<Granted> {
     let clock = record.clock.as_ref()?;
@@ -270,7 +270,7 @@ pub(crate) fn started(record: &mut JobRecord, run: &RunRecord) {
     }
 }
 
-/// A run ended: what becomes of its tick. `None`: it was of no tick.
+/// A run ended: the outcome of its tick. `None`: it had no tick.
 pub(crate) fn ended(
     record: &mut JobRecord,
     node: &NodeName,
@@ -314,12 +314,17 @@ pub(crate) fn ended(
             }
         }
         RunEnd::Fenced => books.lose(now, Why::Fenced { node }),
-        RunEnd::Lost | RunEnd::Died => books.lose(now, Why::Gone { node }),
+        RunEnd::Died => {
+            // A script has a signal: that of its guard.
+            let guard = ended.exit.signal.is_some();
+            books.lose(now, Why::Died { node, guard });
+        }
+        RunEnd::Lost => books.lose(now, Why::Gone { node }),
     }
     Some(books.writes)
 }
 
-/// The lease under `token` was given back before anything was started.
+/// The lease under `token` was released before anything was started.
 pub(crate) fn unused(record: &mut JobRecord, token: Token, now: StoreTime) {
     let Some(clock) = record.clock.as_mut() else { return };
     if clock.open().is_some_and(|open| open.token == token) {
@@ -398,7 +403,7 @@ impl Clock {
             }
             _ => None,
         });
-        // What nobody wants is computed by who reads it, until the gap ends; not what was due before it began.
+        // The reader computes ticks that nobody wants, until the gap ends; not what was due before it began.
         let off = self.shifts.last().filter(|shift| shift.to.is_off());
         let tick = schedule.ticks.after(self.accounted);
         let tick = tick.filter(|tick| off.is_none_or(|off| tick.starts < off.at));
@@ -419,7 +424,7 @@ pub enum Upcoming {
     Retry(StoreTime),
     /// No tick comes any more.
     Never,
-    /// The newest tick that was granted lies ahead of the store's clock, and stands in the way.
+    /// The newest tick that was granted is ahead of the store's clock, and blocks.
     Barred,
 }
 

@@ -1,6 +1,6 @@
-//! Ticks: the instants at which a job with a schedule runs (contract 13).
+//! Ticks: the instants at which a job with a schedule runs.
 //!
-//! This room knows no calendar and no zone: the crate `schedule` makes [`Ticks`] of expressions. It says what becomes of each tick.
+//! This room knows no calendar and no zone: the crate `schedule` makes [`Ticks`] from expressions. It decides the outcome of each tick.
 
 mod account;
 mod ask;
@@ -22,7 +22,7 @@ pub use self::grant::{Granted, Upcoming, granted, next_tick, settle, upcoming};
 pub(crate) use self::grant::{ended, grant, started, unused};
 pub use self::record::{
     Asked, By, Clock, ENTRIES_KEPT, Entry, MOST_ASKED, Open, Outcome, Params, Pending, Phase,
-    RECENT, Standing, Taken, Why,
+    RECENT, Standing, Taken, Why, each,
 };
 pub use self::rules::{GRACE, Missed, OnLoss, Overlap, Rules, Schedule};
 pub(crate) use self::sight::learn;
@@ -142,7 +142,7 @@ pub trait Ticks: fmt::Debug + Send + Sync {
     fn former(&self, text: &str) -> Option<std::sync::Arc<dyn Ticks>>;
 }
 
-/// What a run is told of the parameters of its job.
+/// The parameters that a run gets.
 pub trait Fill: fmt::Debug + Send + Sync {
     /// The values for `tick`, from those that were given and the defaults.
     fn fill(&self, tick: &Tick, given: &Params) -> Params;

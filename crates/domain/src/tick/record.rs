@@ -1,4 +1,4 @@
-//! What the record of a job says of its ticks: which was granted last, which is open, which wait, and what became of the newest.
+//! The ticks in the record of a job: the last granted one, the open one, the waiting ones, and the outcomes of the newest.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::lease::Token;
 use crate::name::{NodeName, RunId, UserName};
 use crate::time::StoreTime;
 
-/// So many of the newest entries stand in the record itself.
+/// How many of the newest entries are in the record itself.
 pub const RECENT: usize = 10;
 /// At least so many entries of a job are kept.
 pub const ENTRIES_KEPT: usize = 1_000;
@@ -65,7 +65,7 @@ pub struct Clock {
     /// What became of ticks and may need a person: at most one of each kind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub troubles: Vec<Trouble>,
-    /// The store may have forgotten what became of some ticks.
+    /// The store may have forgotten the outcome of some ticks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forgot: Option<Forgot>,
 }
@@ -99,7 +99,7 @@ pub struct Open {
     pub token: Token,
     /// Who started it.
     pub by: By,
-    /// What its script is told.
+    /// What its script gets.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub params: Params,
     /// When it was granted last.
@@ -215,7 +215,7 @@ pub struct Asked {
     pub tick: Tick,
     /// Who.
     pub by: UserName,
-    /// What its script is told.
+    /// What its script gets.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub params: Params,
     /// When.
@@ -360,6 +360,7 @@ pub enum Why {
     Off { by: Option<UserName> },
     Held { by: UserName, reason: String },
     NoNode,
+    Unfit { lacks: BTreeMap<NodeName, String> },
     Open { tick: TickName },
     Replaced { by: TickName },
     CoveredBy { tick: TickName },
@@ -371,6 +372,7 @@ pub enum Why {
     TimedOut,
     Stopped { node: NodeName },
     Gone { node: NodeName },
+    Died { node: NodeName, guard: bool },
     Fenced { node: NodeName },
     TakenBack { by: UserName },
     Forgot,
@@ -383,6 +385,7 @@ impl std::fmt::Display for Why {
             Self::Off { by: None } => write!(f, "nobody wanted it"),
             Self::Held { by, reason } => write!(f, "held by {by}: {reason}"),
             Self::NoNode => write!(f, "nobody took it in time"),
+            Self::Unfit { lacks } => write!(f, "it could not be started: {}", each(lacks)),
             Self::Open { tick } => write!(f, "{tick} was still open"),
             Self::Replaced { by } => write!(f, "{by} replaced it"),
             Self::CoveredBy { tick } => write!(f, "{tick} was run for it"),
@@ -396,11 +399,21 @@ impl std::fmt::Display for Why {
             Self::TimedOut => write!(f, "it took too long, or was silent for too long"),
             Self::Stopped { node } => write!(f, "it was stopped on {node}"),
             Self::Gone { node } => write!(f, "{node} was lost"),
+            // Of a script, or else the program that held the lease.
+            Self::Died { node, guard: true } => write!(f, "its guard on {node} died"),
+            Self::Died { node, guard: false } => write!(f, "the program {node} died"),
             Self::Fenced { node } => write!(f, "{node} lost the lease"),
             Self::TakenBack { by } => write!(f, "{by} took it back"),
             Self::Forgot => write!(f, "the store forgot whether it ran"),
         }
     }
+}
+
+/// What each machine lacks: `node-a: no python9; node-b: ...`.
+#[must_use]
+pub fn each(lacks: &BTreeMap<NodeName, String>) -> String {
+    let each = lacks.iter().map(|(node, what)| format!("{node}: {what}"));
+    each.collect::<Vec<_>>().join("; ")
 }
 
 /// What became of a tick, or of several in a row that are alike.

@@ -1,11 +1,13 @@
-//! What the file says of a schedule besides its ticks: what becomes of a tick that was missed, that meets another, whose run was lost.
+//! The rules of a schedule in the file: for a tick that was missed, that meets another, whose run was lost.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::{Fill, Tick, Ticks};
+use crate::name::NodeName;
 use crate::time::StoreTime;
 
 /// A tick without a grant for so long is past its time, unless the lease is longer.
@@ -68,7 +70,7 @@ pub struct Rules {
     pub backoff_max: Duration,
     /// A tick without a grant for so long is past its time.
     pub grace: Duration,
-    /// The alert `not_started` is told of a tick that has not begun so long after its start.
+    /// The alert `not_started` begins for a tick that has not begun this long after its start.
     pub start_within: Option<Duration>,
     /// `not_finished` of one that has not ended.
     pub finish_within: Option<Duration>,
@@ -106,6 +108,8 @@ pub struct Schedule {
     pub text: String,
     /// The parameters of the job.
     pub params: Arc<dyn Fill>,
+    /// Why each living machine that should start it cannot, as whoever settles its ticks sees it; empty when one can.
+    pub lacks: BTreeMap<NodeName, String>,
 }
 
 impl PartialEq for Schedule {

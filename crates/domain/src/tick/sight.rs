@@ -1,8 +1,7 @@
-//! A store that forgot, or was restored: what a living node saw of the ticks of a job is told to it again.
+//! A store that forgot, or was restored: a living node reports again what it saw of the ticks of a job.
 //!
-//! The newest record that a living node saw takes the place of an older one. What nobody saw stays unknown: a tick that started after the
-//! last look of every living node and before the change may have been granted to a holder that is dead. It is not run again, and its entry
-//! says why.
+//! The newest record that a living node saw replaces an older one. What no node saw stays unknown: a tick that started after the last look
+//! of every living node and before the change may have been granted to a dead holder. It does not run again, and its entry says why.
 
 use serde::{Deserialize, Serialize};
 
@@ -38,7 +37,7 @@ pub struct Forgot {
 }
 
 /// Gives a store that forgot what a node saw. One that knows as much, or more, learns nothing. `released` is the newest token whose lease
-/// was given back.
+/// was released.
 pub(crate) fn learn(
     record: &mut JobRecord,
     released: Token,
@@ -106,7 +105,7 @@ impl Clock {
         all.chain([self.accounted]).max().unwrap_or_default()
     }
 
-    /// Whether the store may have forgotten what became of a tick that starts then: it was granted, or nobody who lives saw that it was not.
+    /// Whether the store may have forgotten the outcome of a tick that starts then: it was granted, or no living node saw that it was not.
     pub(super) fn may_have_forgotten(&self, starts: StoreTime) -> bool {
         let taken = self.taken.as_ref().is_some_and(|taken| starts <= taken.starts);
         self.forgot.is_some_and(|gap| starts <= gap.until && (taken || starts > gap.seen))

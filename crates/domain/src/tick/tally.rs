@@ -1,4 +1,4 @@
-//! What became of ticks between two looks at a job, for those who count.
+//! Outcomes of ticks between two looks at a job, for metrics.
 
 use super::record::{By, Clock, Entry, Outcome};
 

@@ -65,7 +65,8 @@ impl World {
     pub(super) fn new(every: i64, rules: Rules) -> Self {
         let ticks = std::sync::Arc::new(Each(every));
         let params = std::sync::Arc::new(Each(every));
-        let schedule = Schedule { ticks, rules, text: "each".to_owned(), params };
+        let schedule =
+            Schedule { ticks, rules, text: "each".to_owned(), params, lacks: BTreeMap::new() };
         let mut world = Self {
             job: Job::untouched(JobName::new("settle").expect("a name")),
             schedule,

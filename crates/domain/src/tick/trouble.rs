@@ -1,5 +1,5 @@
-//! What of the ticks of a job may need a person: a tick that has not begun or not ended in time, one that was missed or lost, a run that
-//! ended well too quickly.
+//! Ticks of a job that may need a person: one that has not begun or not ended in time, one that was missed or lost, a run that ended well
+//! too quickly.
 //!
 //! | what | since | until |
 //! | --- | --- | --- |
@@ -7,8 +7,8 @@
 //! | [`unfinished`] | `finish_within` after its start | no tick is overdue any more, or nobody wants the job |
 //! | [`Trouble`] | its entry was written | a run of the job ends well and not too quickly, or nobody wants the job |
 //!
-//! The first two are computed by whoever looks. A trouble stands in the record, because the next tick may be granted in the same step that
-//! writes it: it is told for [`TOLD_FOR`] in any case.
+//! The first two are computed when they are read. A trouble is in the record, because the next tick may be granted in the same step that
+//! writes it: it is shown for [`TOLD_FOR`] in any case.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::job::JobRecord;
 use crate::name::UserName;
 use crate::time::StoreTime;
 
-/// For so long a trouble lasts at least: whoever tells it looks twice a second, and another takes its place within ten seconds.
+/// A trouble lasts at least this long: the sender looks twice a second, and another replaces it within ten seconds.
 pub(super) const TOLD_FOR: Duration = Duration::from_secs(20);
 
 /// What became of a tick.
@@ -44,7 +44,7 @@ pub struct Trouble {
     pub kind: Kind,
     /// The first of them.
     pub tick: Tick,
-    /// How many by now.
+    /// How many so far.
     pub count: u32,
     /// Why the newest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -60,7 +60,7 @@ pub struct Trouble {
 }
 
 impl Trouble {
-    /// Whether somebody is to be told of it, at `now`.
+    /// Whether it is to be reported, at `now`.
     #[must_use]
     pub fn lasts(&self, record: &JobRecord, now: StoreTime) -> bool {
         let open = self.over.is_none() && !record.participants.is_empty();
@@ -148,7 +148,7 @@ fn obstacle(record: &JobRecord, clock: &Clock, tick: &Tick) -> Option<Obstacle> 
 }
 
 impl Clock {
-    /// What is told of ticks of that kind.
+    /// The trouble of that kind.
     #[must_use]
     pub fn trouble(&self, kind: Kind) -> Option<&Trouble> {
         self.troubles.iter().find(|trouble| trouble.kind == kind)

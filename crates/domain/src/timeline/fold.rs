@@ -1,8 +1,8 @@
 //! Ended runs become spans.
 //!
-//! The bound: [`SPANS_KEPT`](super::SPANS_KEPT). Short runs on one node with one end share a span of at most an hour, so a job that runs
-//! each second fills 24 spans a day, 720 in 30 days. Whatever else there is, [`thin`] makes room: it merges the neighbours on one node
-//! that take the least time, whatever their ends, and only a job that never stays on a node loses its oldest spans.
+//! The bound: [`SPANS_KEPT`](super::SPANS_KEPT). Short runs on one node with one end share a span of at most an hour, so a job that runs each
+//! second fills 24 spans a day, 720 in 30 days. Beyond the bound [`thin`] merges the neighbours on one node that take the least time, whatever
+//! their ends; only a job that never stays on a node loses its oldest spans.
 
 use std::time::Duration;
 

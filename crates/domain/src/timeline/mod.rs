@@ -1,4 +1,4 @@
-//! Who held a job, and who wanted it, over weeks: what is kept of it, and what can be told from it.
+//! Who held a job, and who wanted it, over weeks: what is stored, and what is computed from it.
 //!
 //! | file | what |
 //! | --- | --- |
@@ -72,18 +72,18 @@ pub struct Want {
     pub to: StoreTime,
 }
 
-/// A participation or a hold, also one that goes on.
+/// A participation or a hold, also a current one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "as in Want")]
 pub struct Wanted {
     pub kind: WantKind,
     pub who: UserName,
     pub from: StoreTime,
-    /// `None`: it goes on.
+    /// `None`: it is current.
     pub to: Option<StoreTime>,
 }
 
-/// The run that goes on.
+/// The run under way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "as in RunRecord")]
 pub struct Present {
@@ -99,7 +99,7 @@ pub struct Timeline {
     pub since: Option<StoreTime>,
     /// Oldest first.
     pub spans: Vec<Span>,
-    /// The run that goes on.
+    /// The run under way.
     pub present: Option<Present>,
     /// In the order of their beginnings.
     pub wants: Vec<Wanted>,

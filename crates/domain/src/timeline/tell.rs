@@ -1,4 +1,4 @@
-//! What spans and participations tell together: why the job had no holder at a time, and how long a take-over took.
+//! Computed from spans and participations: why the job had no holder at a time, and how long a take-over took.
 
 use std::time::Duration;
 
@@ -74,10 +74,10 @@ pub struct Gap {
     pub why: Why,
 }
 
-/// Another node went on, or the same one anew.
+/// Another node took over, or the same one started again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Takeover {
-    /// When it went on.
+    /// When it started.
     pub at: StoreTime,
     /// Which span or run it begins.
     pub token: Token,

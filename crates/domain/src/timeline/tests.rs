@@ -274,7 +274,7 @@ fn between_its_ticks_a_job_waits_for_nobody_whatever_became_of_the_last_one() {
     let line = timeline(&runs, vec![want(WantKind::Participation, 5_000, None)]);
     let (ticks, params) = (Arc::new(Tens), Arc::new(Tens));
     let (rules, text) = (Rules::default(), "tens".to_owned());
-    let schedule = Some(Schedule { ticks, params, rules, text });
+    let schedule = Some(Schedule { ticks, params, rules, text, lacks: Default::default() });
     let mut line = Timeline { schedule, ..line };
     let told = |line: &Timeline| -> Vec<_> {
         let gaps = line.gaps(StoreTime(5_000), StoreTime(49_000));

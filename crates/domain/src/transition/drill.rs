@@ -1,6 +1,6 @@
 //! Drills: the holder of a lease is ordered to crash, and the next start completes the drill.
 //!
-//! The order names a token and is compared with the living lease in the same step; otherwise it could hit a later holder.
+//! The order names a token and is compared with the current lease in the same step; otherwise it could hit a later holder.
 
 use super::{Job, Now, Write};
 use crate::drill::Drill;

@@ -1,15 +1,15 @@
 //! Which records a store may forget, and when.
 //!
-//! Programs make names (a lease for each order, each upload), use each of them once and never come back. The record that is left
-//! says nothing: nobody holds it, wants it or forbids it, and nothing ever ran. A store that kept it would grow for ever.
+//! Programs make names (a lease for each order, each upload), use each of them once and never return. The record that is left says nothing:
+//! it has no holder, no participant and no hold, and nothing ever ran. A store that kept it would grow for ever.
 //!
-//! What goes with it is its newest token. The next grant of that name has a token of the store's clock alone, and of what the asking
-//! node saw ([`super::lease`], `mint`). The token that is forgotten is at most [`AHEAD`] ahead of the clock when the record is written, and
-//! the record goes [`KEPT`] later by that same clock. So the next token is greater, unless the store's clock is set back by more than
-//! the difference, 29 days, after it has shown the later instant. Nothing guards against that here, and nothing more is lost than in a
-//! store that was emptied, where the same clock is all that is left: the clock's jump stops all grants for a while (`domain::doubt`), a
-//! node that saw the token asks for a greater one, and a sink that is older than those 29 days refuses the smaller one. The clock of a
-//! SQLite file's jobs may be set as well; only that of dispatch never goes back.
+//! Its newest token is deleted with it. The next grant of that name gets a token from the store's clock alone, and from what the asking node
+//! saw ([`super::lease`], `mint`). The deleted token is at most `AHEAD` ahead of the clock when the record is written, and the record is
+//! deleted [`KEPT`] later by that same clock. So the next token is greater, unless the store's clock is set back by more than the
+//! difference, 29 days, after it has shown the later instant. Nothing guards against that here, and no more is lost than in an emptied
+//! store, which also has only that clock: the clock's jump stops all grants for a while (`domain::doubt`), a node that saw the token asks
+//! for a greater one, and a sink that has seen the greater token refuses the smaller one. The clock of a SQLite file's jobs may be set as
+//! well; only that of dispatch never goes back.
 
 use std::time::Duration;
 

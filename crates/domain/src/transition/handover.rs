@@ -1,7 +1,7 @@
-//! Moves: an operator asks that another node takes the job.
+//! Moves: an operator asks another node to take the job.
 //!
-//! Who must let go is read from the same record that is written; asked before, the move could name a node that has lost the job
-//! meanwhile and keep it from the wrong one. Whether a move may be asked for at all is `domain/handover.rs`.
+//! The current holder is read from the same record that is written; read before, the move could name a node that has lost the job meanwhile
+//! and exclude the wrong one. `domain/handover.rs` decides whether a move may be requested at all.
 
 use std::time::Duration;
 

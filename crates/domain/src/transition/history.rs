@@ -1,7 +1,7 @@
-//! The history of runs: how an entry is closed, which entries are folded into one, which one goes when there are too many.
+//! The history of runs: how an entry is closed, which entries are folded into one, which one is dropped when there are too many.
 //!
-//! A run is closed by its own node or, as lost, by the next holder; both must leave the same record. A job that looks for work
-//! every second must not wash its failures out: runs that showed nothing share one entry, and go first.
+//! A run is closed by its own node or, as lost, by the next holder; both must leave the same record. A job that looks for work every second
+//! must not push its failures out: runs that showed nothing share one entry, and are dropped first.
 
 use super::{Job, Write};
 use crate::event::EventKind;
@@ -37,7 +37,7 @@ pub(super) struct Ending {
 }
 
 impl RunEntry {
-    /// Of a run that goes on.
+    /// Of a run under way.
     #[must_use]
     pub fn begun(record: &JobRecord, run: &RunRecord) -> Self {
         Self {
@@ -89,7 +89,7 @@ pub(super) fn close(
     writes
 }
 
-/// Whether the idle run `entry` only goes on with `before`: idle too, on the same node, and no user switched in between.
+/// Whether the idle run `entry` only continues `before`: idle too, on the same node, and no user switched in between.
 fn goes_on(before: &RunEntry, entry: &RunEntry, record: &JobRecord) -> bool {
     let switched = record.last_switch.as_ref().map(|last| last.at);
     before.folded > 0 && before.node == entry.node && before.ended >= switched

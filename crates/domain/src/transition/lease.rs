@@ -1,12 +1,12 @@
-//! Leases: granted, renewed, given back.
+//! Leases: granted, renewed, released.
 //!
-//! The laws that everything else stands on:
+//! The laws of all else:
 //!
-//! - a lease that lasts is never granted to another owner;
+//! - a valid lease is never granted to another owner;
 //! - every grant has a token above all earlier ones, also above those that the store has forgotten;
-//! - a lease that was given back, or that a newer token superseded, is never renewed;
-//! - who renews a lease, or asks for it again, never has less of it than before: an answer that is lost on its way cannot tell of less;
-//! - a program extends the lease that the store granted to it, and no word of it makes or replaces a lease;
+//! - a lease that was released, or that a newer token superseded, is never renewed;
+//! - an owner that renews a lease, or asks for it again, never gets a shorter one: an answer that is lost cannot say that it is shorter;
+//! - a program extends only the lease that the store granted to it; nothing that it sends makes or replaces a lease;
 //! - an owner that asks again gets the same grant, so an answer lost in the network is harmless.
 
 use std::time::Duration;
@@ -122,7 +122,7 @@ fn mint(newest: Token, seen: Token, at: StoreTime) -> Option<Token> {
     (token <= Token::LARGEST).then_some(token)
 }
 
-/// The part of a job that a renewal looks at. Thousands of leases are renewed every second, and none needs the whole record.
+/// The part of a job that a renewal reads. Thousands of leases are renewed every second, and none needs the whole record.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tenure {
     /// Highest token ever granted, as far as the store knows.
@@ -208,7 +208,7 @@ pub fn renew(known: &Tenure, ask: &Renewal, now: Now) -> (Renewed, Option<LeaseR
 }
 
 /// Gives a lease back under which nothing runs. Only the owner is compared: it is random per acquisition, and a node that lost
-/// the answer to its request knows no token. Not being the owner any more is no error: there is nothing to give back.
+/// the answer to its request knows no token. Not being the owner any more is no error: there is nothing to release.
 pub fn release(job: &mut Job, owner: &Owner, now: Now) -> Vec<Write> {
     give_back(job, owner, Outcome::UNUSED, now)
 }

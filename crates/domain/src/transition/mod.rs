@@ -1,9 +1,9 @@
-//! What may become of a job: every transition, written once. Records in, records and writes out.
+//! Every transition of a job, written once. Records in, records and writes out.
 //!
-//! A store loads the records that a transition names, calls it, and commits what it says in one atomic step, on condition
-//! that nothing it read has changed meanwhile. Nothing here reads a clock, does IO or draws a random number: [`Now`], owners and
-//! run ids come in. A store that decided for itself would sooner or later decide otherwise than the next one; and the model
-//! (`tests/model`), which explores these functions, would no longer say anything about it.
+//! A store loads the records that a transition names, calls it, and commits the result in one atomic step, on condition that nothing it read
+//! has changed meanwhile. Nothing here reads a clock, does IO or draws a random number: [`Now`], owners and run ids come in. A store that
+//! decided for itself would sooner or later decide differently from another; and the model (`tests/model`), which explores these functions,
+//! would no longer say anything about it.
 //!
 //! | file | what |
 //! | --- | --- |
@@ -58,9 +58,9 @@ pub struct Now {
 pub struct Job {
     /// Its lease is there only while it lasts.
     pub record: JobRecord,
-    /// The newest lease when it ran out and was neither given back nor taken by another. A store need not keep it.
+    /// The newest lease when it expired and was neither released nor acquired by another. A store need not keep it.
     pub lapsed: Option<LeaseRecord>,
-    /// Highest token whose lease was given back. A late renewal under it must not bring the lease back to life.
+    /// Highest token whose lease was released. A late renewal under it must not bring the lease back to life.
     pub released: Token,
     /// The bytes of the lines that are kept.
     pub log: LogKept,
@@ -116,7 +116,7 @@ impl Job {
 /// What is to be written beside the job, in this order, in the same atomic step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
-    /// All that follow the job are told of the change.
+    /// All followers of the job get the change.
     Publish(JobEvent),
     /// Into the history of runs: a new entry, or the newest wording of the one with that id, in its old place.
     KeepRun(RunEntry),
@@ -128,7 +128,7 @@ pub enum Write {
     DropLines(u64),
     /// Behind the participations and holds that are over.
     KeepWant(Want),
-    /// What became of a tick, or of several, in the place of what was said of them before.
+    /// The outcome of a tick, or of several; replaces the earlier entry.
     KeepTick {
         /// The newest wording.
         entry: Box<Entry>,

@@ -1,6 +1,6 @@
 //! Output and progress of a run, as its node reports them.
 //!
-//! Lines are numbered here, per job, across runs and nodes, without a gap: readers follow the log by number.
+//! Lines are numbered here, for each job, across runs and nodes, without a gap: readers follow the log by number.
 
 use super::{Job, Now, Write};
 use crate::event::EventKind;

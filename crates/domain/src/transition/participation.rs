@@ -1,7 +1,7 @@
 //! What people want: switches and holds.
 //!
-//! With switching on and resuming a person says "try now", so both forgive earlier crashes and waits. If that were decided
-//! elsewhere, a job that gave up would stay down although a person has just asked for it.
+//! With switching on and resuming a person says "try now", so both clear earlier crashes and waits. If that were decided elsewhere, a job
+//! that was given up would stay down although a person has just asked for it.
 
 use super::{Job, Now, Write};
 use crate::event::EventKind;

@@ -1,7 +1,7 @@
-//! Runs: begun, told to stop, ended. The end of a run gives its lease back in the same step.
+//! Runs: begun, told to stop, ended. The end of a run releases its lease in the same step.
 //!
-//! A report that comes twice, late or out of order changes nothing: no run rises from the dead, and no end releases a
-//! lease that a newer holder has. End and release are one step, or another node could start before the end is known.
+//! A report that comes twice, late or out of order changes nothing: an ended run stays ended, and no end releases a newer holder's lease. End
+//! and release are one step, or another node could start before the end is known.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::time::StoreTime;
 
 /// A run began. Answers when, by the store's clock. `past` is about that run.
 ///
-/// Told again, or after the lease was given back, it changes nothing; a store that forgot the run shows it as before. One that
+/// Repeated, or after the release of the lease, it changes nothing; a store that forgot the run shows it as before. One that
 /// still shows an older run, whose end it forgot, closes that as lost.
 ///
 /// # Errors
@@ -78,7 +78,7 @@ pub fn stopping(
     Ok(vec![job.publish(EventKind::RunProgressed)])
 }
 
-/// A run's process tree is proved gone: its end is kept, its lease given back, and said what follows. `past` is about that run.
+/// A run's process tree is proved gone: its end is kept, its lease released, and the answer says what follows. `past` is about that run.
 ///
 /// Works without a start (spawn failed, or the report of it was lost) and when the lease has run out unclaimed.
 ///
@@ -110,7 +110,7 @@ pub fn ended(job: &mut Job, past: &Past, ended: &Ended, now: Now) -> Result<Vec<
     let told = tick::ended(&mut job.record, &node, ended, now.at);
     spent::ended(&mut job.record, ended, now.at);
     job.give_back(ended.token);
-    // Of a tick, what follows stands in its record.
+    // What follows a tick is in its record.
     let then = if told.is_some() { Then::Nothing } else { ended.then };
     writes.extend(told.into_iter().flatten());
     writes.extend(follow(job, then, now));

@@ -21,7 +21,7 @@ pub enum Answer {
         spent: Box<Spent>,
         /// How it stands with that.
         standing: Standing,
-        /// The asker holds the lease all the same, and must give it back.
+        /// The asker still holds the lease, and must release it.
         own: bool,
     },
 }

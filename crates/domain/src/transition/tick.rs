@@ -63,7 +63,7 @@ pub fn acquire(
     }
 }
 
-/// Writes what time alone has decided. The loss of a run whose lease ran out is told as well. `seen` as in [`acquire`]: a store that is in
+/// Writes what time alone has decided. The loss of a run whose lease expired is recorded as well. `seen` as in [`acquire`]: a store that is in
 /// doubt takes that in and decides nothing; from then on its ticks count.
 pub fn settle(
     job: &mut Job,
@@ -112,7 +112,7 @@ fn publish(job: &mut Job, before: Option<&tick::Clock>, writes: &mut Vec<Write>)
     }
 }
 
-/// A person asks for a run; what became of its tick is `entry`, if that is known beside the record. Settles first.
+/// A person asks for a run; `entry` is the outcome of its tick, if that is known beside the record. Settles first.
 ///
 /// # Errors
 /// [`tick::Refused`].

@@ -1,4 +1,4 @@
-//! The socket file: made so that nobody but user and group may connect from its first instant on, and made again when it was removed.
+//! The socket file: only user and group may connect, from its first instant on; it is made again when it was removed.
 
 use std::fs::File;
 use std::io;
@@ -108,7 +108,7 @@ fn listen(path: &Path) -> Result<(UnixListener, (u64, u64)), String> {
     let folder = File::open(dir).map_err(|error| {
         no(&format!("make the directory {} for the node's user", dir.display()), &error)
     })?;
-    // By way of its directory, so that no path is too long; under another name, so that whoever finds the file can connect.
+    // By way of its directory, so that no path is too long; under another name, so that a program that finds the file can connect.
     let through = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()));
     let new = through.join(format!(".lifeline-{}", getpid()));
     std::fs::remove_file(&new).ok();

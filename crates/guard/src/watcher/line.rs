@@ -267,7 +267,7 @@ impl Connection {
     }
 }
 
-/// Bits that nobody can guess.
+/// Bits that cannot be guessed.
 fn rand_bits() -> u128 {
     let mut bits = [0; 16];
     if let Ok(mut random) = File::open("/dev/urandom") {

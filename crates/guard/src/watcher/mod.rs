@@ -1,20 +1,20 @@
-//! The watcher: what a guard is for a script, it is for programs on this machine (contract 15).
+//! The watcher: a guard for programs on this machine.
 //!
-//! A program connects to the socket file and says under which leases it works, and until when its work must be over. The watcher kills it
-//! by then. When the kernel says that it is dead, the node gives its leases back. One process for each socket file, without a runtime,
-//! that outlives its node: the next node takes it over.
+//! A program connects to the socket file and says under which leases it works, and until when its work must end. The watcher kills it by
+//! then. When the kernel reports its death, the node releases its leases. One process for each socket file, without a runtime, that
+//! outlives its node: the next node takes it over.
 //!
 //! | file | what |
 //! | --- | --- |
-//! | `said` | the lines |
-//! | `line` | one connection: bytes, lines, answers in order, and who wrote them |
-//! | `program` | what programs say, and the answers |
-//! | `node` | what the node is asked and told |
-//! | `mod` | the loop: accepts, hears, kills in time, sees the dead |
+//! | `said` | the messages |
+//! | `line` | one connection: bytes, lines, answers in order, and the peer |
+//! | `program` | messages of programs, and the answers |
+//! | `node` | questions to the node, and reports to it |
+//! | `mod` | the loop: accepts, reads, kills in time, notices deaths |
 //! | `file` | the socket file |
 //!
-//! The law, what is armed and what a death gives back, is `domain/lifeline.rs`. Who is dead the kernel says by a pidfd, and nothing else does.
-//! Nothing here waits: not for a program, nor for the node.
+//! `domain/lifeline.rs` decides what is armed and what a death releases. Only a pidfd proves a death. Nothing here waits for a program or
+//! for the node.
 
 mod file;
 mod line;
@@ -76,7 +76,7 @@ const MOST_LINES: usize = 4_096;
 /// Most connections of one process.
 const MOST_OF_ONE: usize = 16;
 
-/// What a watcher is told when it is started.
+/// The arguments of a watcher.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Watching {
     /// The socket file.
@@ -146,7 +146,7 @@ struct Watcher {
     questions: BTreeMap<u64, Question>,
     /// Deaths that no node has taken yet.
     dead: BTreeMap<u64, Death>,
-    /// Secrets of processes that are dead: nobody else is watched under them.
+    /// Secrets of dead processes: no other process is watched under them.
     gone: HashMap<String, Boot>,
     next: u64,
     /// What the node was told last.
@@ -190,7 +190,7 @@ struct Death {
     pid: i32,
     killed: bool,
     keep_until: Boot,
-    /// When the node is told; `None`: it has been, and has not answered.
+    /// When it is reported to the node; `None`: it was, and the node has not answered.
     tell_at: Option<Boot>,
 }
 
@@ -239,7 +239,7 @@ impl Watcher {
         let lines: Vec<_> = lines.collect();
         fds.extend(lines.iter().map(|(_, line)| PollFd::new(line.socket.as_fd(), line.wants())));
         if poll(&mut fds, PollTimeout::NONE).is_err() {
-            // Interrupted, or the kernel has no memory: kills are in time all the same.
+            // Interrupted, or the kernel has no memory: kills are still in time.
             std::thread::sleep(LOOK_AGAIN);
             return (Vec::new(), Vec::new(), false, false);
         }
@@ -283,7 +283,7 @@ impl Watcher {
         let old: Vec<(u64, bool)> = old.map(|(id, line)| (*id, line.closing)).collect();
         for (id, closing) in old {
             match closing {
-                // Who does not read what it is told keeps nothing open.
+                // A peer that does not read keeps nothing open.
                 true => self.close(id),
                 false => self.refuse(id, "nothing was said for 5 s: say {\"auth\":TOKEN} first"),
             }

@@ -1,4 +1,4 @@
-//! What the node is asked and told: does a token hold, does a secret; who is dead; what is watched.
+//! Questions to the node (is this token valid, is this secret valid) and reports to it (who died, what is watched).
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use super::{About, DEATHS_KEPT, Death, NO_NODE, Question, Watcher, with_now};
 use soloist_domain::time::Boot;
 use soloist_process::clock;
 
-/// Most names in what the node is told.
+/// Most names in a report to the node.
 const MOST_TOLD: usize = 10_000;
 /// Most questions of one connection, and deaths, that are at the node at once.
 const ASKED_AT_ONCE: usize = 64;
 const DEATHS_AT_ONCE: usize = 500;
-/// A death is told again when the node could do nothing about it.
+/// A death is reported again when the node could not act on it.
 const TELL_AGAIN: Duration = Duration::from_secs(1);
-/// The node is told so often at most what is watched.
+/// The node gets the list of watched programs at most this often.
 const TELL_EVERY: Duration = Duration::from_millis(200);
 
 impl Watcher {
@@ -103,7 +103,7 @@ impl Watcher {
         }
     }
 
-    /// Puts the answer in the place of the line that waits for it.
+    /// Replaces the waiting line by its answer.
     pub(super) fn settle(&mut self, number: u64, id: u64, answer: Value) {
         let Some(line) = self.lines.get_mut(&id) else { return };
         if let Some(slot) = line.answers.iter_mut().find(|slot| **slot == Slot::Asked(number)) {
@@ -209,12 +209,12 @@ impl Watcher {
         }
     }
 
-    /// So many deaths the node has been told of and has not answered.
+    /// Deaths that the node got and has not answered.
     pub(super) fn told_deaths(&self) -> usize {
         self.dead.values().filter(|death| death.tell_at.is_none()).count()
     }
 
-    /// When the node is to be told of a death.
+    /// When a death is reported to the node.
     pub(super) fn next_death(&self) -> Option<Boot> {
         let room = self.told_deaths() < DEATHS_AT_ONCE && self.node.is_some();
         self.dead.values().filter(|_| room).filter_map(|death| death.tell_at).min()

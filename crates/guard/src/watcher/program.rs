@@ -1,4 +1,4 @@
-//! What programs say, and what each line is answered with.
+//! The lines of programs, and the answer to each.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ const LONGEST_TOKEN: usize = 512;
 const MOST_UNCHECKED: usize = 64;
 
 impl Watcher {
-    /// Reads what came, and does what it says.
+    /// Reads what arrived, and carries it out.
     pub(super) fn hear(&mut self, id: u64) {
         let Some(line) = self.lines.get_mut(&id) else { return };
         let all = line.read();
@@ -124,7 +124,7 @@ impl Watcher {
             return;
         };
         let (pid, work) = (line.pid, Process::default());
-        // The number may have been that of another process, of whose death nobody has been told yet.
+        // The number may have been that of another process, whose death is not reported yet.
         if self.programs.get(&pid).is_some_and(|before| kernel::is_dead(&before.process)) {
             self.bury(pid);
         }

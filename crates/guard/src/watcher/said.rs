@@ -1,4 +1,4 @@
-//! What is said on a life line: by programs (contract 15), and between the watcher and its node. Each line is one JSON object.
+//! The messages on a life line, of programs and between the watcher and its node. Each line is one JSON object.
 
 use std::collections::BTreeMap;
 
@@ -75,7 +75,7 @@ pub enum ToNode {
 pub struct Watched {
     /// Processes.
     pub programs: u32,
-    /// The leases that their death gives back, by names.
+    /// The leases that their death releases, by name.
     pub leases: BTreeMap<String, Token>,
 }
 

@@ -1,4 +1,4 @@
-//! Reads expressions, intervals and instants. What could be read in two ways is refused, with both.
+//! Reads expressions, intervals and instants. An ambiguous text is refused with both readings.
 
 mod field;
 

@@ -1,7 +1,6 @@
 //! Rotations on records in memory, on a clock that only the test moves: random histories of hours, by several processes that
 //! remember old records, with answers that are lost, answered as the transitions of `domain::rotation` are beside them.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use rand::rngs::StdRng;
@@ -17,8 +16,7 @@ use soloist_domain::rotation::{
 };
 use soloist_domain::time::Stamp;
 use soloist_store::StoreError;
-use soloist_store::core::rotation::ByRecords;
-use soloist_store::records::Tell;
+use soloist_store::records::{OfAnyKind as _, Records, Tell};
 use soloist_store::rotation::Rotations as _;
 
 const HISTORIES: u64 = 60;
@@ -28,8 +26,8 @@ const INCARNATIONS: [&str; 3] = ["node-a/x", "node-b/y", "node-c/z"];
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// Its rotations.
-fn by(process: &MemoryRecords) -> ByRecords {
-    ByRecords(Arc::new(process.clone()))
+fn by(process: &MemoryRecords) -> &dyn Records {
+    process.rows()
 }
 
 fn supplier() -> RotationName {

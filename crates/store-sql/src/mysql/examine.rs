@@ -1,4 +1,4 @@
-//! What `soloist doctor` looks at in a MySQL or MariaDB store: version, what may be lost, replicas, Galera, connections.
+//! What `soloist doctor` checks in a MySQL or MariaDB store: version, possible losses, replicas, Galera, connections.
 
 use super::Mysql;
 use super::open;

@@ -1,4 +1,4 @@
-//! How a connection begins: what is set for it at the server, and how a process lets others see that it uses the store.
+//! The start of a connection: its settings at the server, and how a process shows others that it uses the store.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! MySQL 8 and MariaDB 10.6, and later: a store that nodes on many machines share.
 //!
-//! Owned here: connections, what is refused of a server, the tables, the bell (rows that are looked for), what doctor says. Everything that
-//! is decided, and nearly every statement, is in `../sql/` and `store/core`: see [ADR 0023](../../../../docs/adr/0023-mysql.md). MariaDB is what
-//! the tests hold it to; `tests/run --mysql` holds it to MySQL.
+//! Owned here: connections, what is refused of a server, the tables, the bell (rows that are polled), findings of doctor. All decisions, and
+//! nearly every statement, are in `../sql/` and `store/core`: see [ADR 0023](../../../../docs/adr/0023-mysql.md). The tests run on MariaDB;
+//! `tests/run --mysql` runs them on MySQL.
 //!
 //! | file | what |
 //! | --- | --- |
@@ -66,7 +66,7 @@ impl Product for Mysql {
 
     async fn describe(&self) -> Result<Description> {
         let facts = open::facts(self).await?;
-        // What was refused at the start must not go on unsaid when it was set later.
+        // What was refused at the start must be reported, too, when it was set later.
         open::check(self, &facts)?;
         // A server without disk may read well and write nothing.
         let mut probe = Packet::change(self.dialect());

@@ -1,5 +1,5 @@
-//! What is refused of a server, and the steps of its schema: applied under a lock (`store/schema.rs`). A server of this kind makes tables in no
-//! transaction: what was begun is gone on with.
+//! What is refused of a server, and the steps of its schema: applied under a lock (`store/schema.rs`). A server of this kind changes tables
+//! without a transaction: an interrupted step is continued.
 
 use std::collections::BTreeMap;
 

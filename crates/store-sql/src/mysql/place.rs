@@ -1,4 +1,4 @@
-//! A store URL made into what the driver wants to know. No message repeats the URL: it has a password.
+//! Turns a store URL into the driver's options. No message repeats the URL: it has a password.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! Statements on one connection: a transaction is one text, sent and carried out as a whole.
 //!
-//! Values stand in the text: only so many statements go in one COM_QUERY. The server's rules for strings are set when a connection
-//! begins (`link.rs`). A statement that needs no transaction (a change of a job, a ring) is prepared when a connection says it first: the
-//! server then reads its text once and not each time.
+//! Values are part of the text: only this way several statements go in one COM_QUERY. The server's rules for strings are set when a connection
+//! begins (`link.rs`). A statement that needs no transaction (a change of a job, a ring) is prepared at its first use on a connection: the
+//! server then reads its text only once.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ const ROLLBACK: &str = "ROLLBACK";
 const ONE_TEXT: usize = 8 << 20;
 /// `ER_MAX_PREPARED_STMT_COUNT_REACHED`.
 const TOO_MANY_PREPARED: u16 = 1461;
-/// After this long without a word it is asked whether the server is still there.
+/// After this long in silence it checks that the server is still there.
 const SILENT: Duration = Duration::from_millis(100);
 const PING: Duration = Duration::from_secs(1);
 

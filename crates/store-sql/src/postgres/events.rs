@@ -1,6 +1,6 @@
-//! The bell: one NOTIFY for everything that was committed meanwhile, and a connection that listens.
+//! The bell: one NOTIFY for all commits since the last, and a connection that listens.
 //!
-//! Commits that notify wait for each other until each is on disk: so a ringer rings after the commit (`../sql/listen.rs`).
+//! Commits that notify wait for each other until each is on disk: so a ringer notifies after the commit (`../sql/listen.rs`).
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub(super) fn payloads(hint: Hint) -> Vec<String> {
     texts.filter(|text| text.len() < ROOM).collect()
 }
 
-/// A connection that listens, and what was told of what it heard.
+/// A listening connection, and what was published of its notifications.
 pub(super) struct Ear {
     conn: Conn,
     heard: Heard,

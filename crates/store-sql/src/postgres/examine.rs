@@ -1,4 +1,4 @@
-//! What `soloist doctor` looks at in a PostgreSQL store: version, what may be lost, replicas, long transactions.
+//! What `soloist doctor` checks in a PostgreSQL store: version, possible losses, replicas, long transactions.
 
 use super::Postgres;
 use super::open::{self, Settings};

@@ -1,4 +1,4 @@
-//! How a connection begins, and what moves its bytes.
+//! The start of a connection, and the task that moves its bytes.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! PostgreSQL 13 and later: a store that nodes on many machines share.
 //!
-//! Owned here: connections, TLS, what is refused of a server, the tables, the bell (`NOTIFY`), what doctor says. Everything that is decided,
-//! and nearly every statement, is in `../sql/` and `store/core`. Jsonb, advisory locks for leases, triggers and poolers are refused on purpose:
-//! see [ADR 0022](../../../../docs/adr/0022-sql-stores.md).
+//! Owned here: connections, TLS, what is refused of a server, the tables, the bell (`NOTIFY`), findings of doctor. All decisions, and nearly
+//! every statement, are in `../sql/` and `store/core`. Jsonb, advisory locks for leases, triggers and poolers are not used on purpose: see
+//! [ADR 0022](../../../../docs/adr/0022-sql-stores.md).
 //!
 //! | file | what |
 //! | --- | --- |
@@ -66,7 +66,7 @@ impl Product for Postgres {
 
     async fn describe(&self) -> Result<Description> {
         let facts = open::facts(self).await?;
-        // What was refused at the start must not go on unsaid when it was set later.
+        // What was refused at the start must be reported, too, when it was set later.
         open::check(self, &facts)?;
         // A server without disk may read well and write nothing.
         let mut probe = Packet::change(self.dialect());

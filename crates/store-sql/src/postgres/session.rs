@@ -36,7 +36,7 @@ pub(crate) struct Conn {
     statements: HashMap<(String, Vec<Type>), Prepared>,
     /// What goes before the next statement: a transaction that begins needs no round trip of its own.
     first: Option<&'static str>,
-    /// A lock was waited for in vain.
+    /// A lock was not released in time.
     held_up: bool,
 }
 
@@ -79,7 +79,7 @@ impl Conn {
         found.map(|rows| rows.iter().map(row).collect()).collect()
     }
 
-    /// After a lock was waited for in vain, before it is waited for again.
+    /// After a lock was not released in time, before the next attempt.
     async fn clear(&mut self) -> Result<(), Fault> {
         if std::mem::take(&mut self.held_up) {
             self.client.batch_execute(CLEAR).await?;

@@ -1,8 +1,8 @@
 //! Dispatch: an act of `dispatch/` by relay, in a transaction on the connection that is kept for it.
 //!
-//! An act is a conversation, so the server waits for this process between its statements. A process that is stopped in the middle holds
-//! the lock on dispatch until the server ends its connection, after a second: each driver sees to that. Acts that wait at the same
-//! time share a transaction (`queue`).
+//! An act is a conversation, so the server waits for this process between its statements. A process that is stopped in the middle holds the
+//! lock on dispatch until the server ends its connection, after a second: each driver sets that up. Acts that wait at the same time share a
+//! transaction (`queue`).
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use soloist_store::dispatch::Waiter;
 use soloist_store::records::Line;
 use soloist_store::{Result, StoreError};
 
-/// A transaction of dispatch, and who is told after its commit.
+/// A transaction of dispatch, and who is notified after its commit.
 pub(super) struct Dispatching<'c, W> {
     conn: &'c mut W,
     /// Written with the next question or with the commit: its answers are not waited for.
@@ -36,7 +36,7 @@ pub(super) struct Dispatching<'c, W> {
     remembered: Remembered,
     /// Something was written, or will be.
     wrote: bool,
-    /// What the first statement that failed ended with, so that the task knows what became of the connection.
+    /// What the first statement that failed ended with, so that the task knows the state of the connection.
     fault: Option<Fault>,
 }
 
@@ -67,7 +67,7 @@ impl SqlStore {
         loop {
             let (relay, asked) = relay::pair(server.dialect());
             let acted = async { Ok(act.run(relay).await) };
-            // Whoever is told of a fault waits for no answer more.
+            // A caller that got a fault waits for no answer any more.
             match tokio::try_join!(server.serve(looks, asked, until), acted) {
                 Ok((wakes, done)) => return done.map(|()| wakes),
                 Err(Fault::Again(_)) if clock::boot() < until => {}
@@ -94,7 +94,7 @@ pub(super) async fn looked<W: Wire>(
     .await
 }
 
-/// Serves an act that writes, and with it whoever waits behind it. Returns who is woken by it.
+/// Serves an act that writes, and the acts that wait behind it. Returns who is woken by it.
 pub(super) async fn carried<W: Wire>(
     link: &Link<W>,
     acts: &Arc<Queue>,
@@ -147,7 +147,7 @@ impl<'c, W: Wire> Dispatching<'c, W> {
         self.fault.map_or(Ok(()), Err)
     }
 
-    /// Notes a fault; what the caller hears of it.
+    /// Notes a fault; returns what the caller gets.
     fn noted<T>(&mut self, outcome: Outcome<T>) -> Result<T> {
         outcome.map_err(|fault| {
             let told = fault.clone().told(W::KIND);

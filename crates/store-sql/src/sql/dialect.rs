@@ -1,4 +1,4 @@
-//! The words in which servers differ.
+//! The placeholders in which servers differ.
 //!
 //! | word | what it stands for |
 //! | --- | --- |

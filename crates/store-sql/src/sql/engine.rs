@@ -1,7 +1,6 @@
-//! The port of jobs on an SQL server: a record and its lease are one row. A commit is one statement if it
-//! can be, else one packet (`job.rs`).
+//! The port of jobs on an SQL server: a record and its lease are one row. A commit is one statement if possible, else one packet (`job.rs`).
 //!
-//! What grants, keeps or reads leases is done only while the store is as `domain::doubt` judged it (`trust.rs`).
+//! Leases are granted, kept and read only while the store is as `domain::doubt` judged it (`trust.rs`).
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -410,7 +409,7 @@ pub(super) fn micros_span(left: i64) -> Duration {
 }
 
 impl SqlStore {
-    /// The records of some jobs for the followers, without a word about trust.
+    /// The records of some jobs for the followers, without trust.
     pub(super) async fn peek(
         &self,
         jobs: &[&JobName],

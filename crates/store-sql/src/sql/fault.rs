@@ -1,4 +1,4 @@
-//! Why a server did not do what it was sent. What its errors mean, each driver says.
+//! Why a server did not do what it was sent. Each driver says what its errors mean.
 
 use soloist_store::StoreError;
 
@@ -7,7 +7,7 @@ use soloist_store::StoreError;
 pub(crate) enum Fault {
     /// Others were in the way; nothing was done, and it is tried again.
     Again(String),
-    /// The connection is of no use any more; what became of the transaction is not known.
+    /// The connection is unusable; the outcome of the transaction is unknown.
     Broken(String),
     /// It is known, and not ours to repeat.
     Ours(StoreError),

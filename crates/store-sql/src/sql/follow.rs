@@ -1,8 +1,8 @@
-//! Hints made into events: what a hint names is read, and told with its record.
+//! Turns hints into events: reads what a hint names, and publishes it with its record.
 //!
-//! A hint may be lost, come twice or late. Once a second what the store says of itself is compared with what was told: the versions of all
-//! jobs, and how often something happened to nodes and accounts. A job that differs twice in a row was changed without a hint that
-//! arrived. What was told that way is not told again when its hint comes at last.
+//! A hint may be lost, come twice or late. Once a second the state of the store is compared with what was published: the versions of all jobs,
+//! and counters of changes to nodes and accounts. A job that differs twice in a row changed without a hint. What was published that way is not
+//! published again when its hint arrives.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! One change of a job as a packet: its row locked, everything compared, all of it written or nothing.
+//! One change of a job as a packet: its row is locked, everything is compared, all of it is written or nothing.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use soloist_store::core::FOLDED;
 use soloist_store::engine::{Beside, Change, Keep, LeaseWrite, Stored, StoredLease};
 use soloist_store::memory::Asked;
 
-/// The row of a job that stands in [`COLUMNS`]; the lease only while it lasts.
+/// The row of a job in [`COLUMNS`]; the lease only while it is valid.
 pub(super) fn stored(row: &Row, now: i64) -> Result<Stored> {
     let lease = match (row.opt_text(3)?, row.opt_int(4)?) {
         (Some(text), Some(ends)) if ends > now => {
@@ -168,7 +168,7 @@ pub(super) fn outcome(answers: &Answers) -> Result<(bool, i64, Stored)> {
     Ok((done, at, stored))
 }
 
-/// That record and lease, two columns each of one row, are those that were looked at.
+/// That record and lease, two columns each of one row, are those that were read.
 fn of_the_row(change: &Change<'_>) -> Condition {
     let (head, lease) = (Value::from(change.head), Value::from(change.lease));
     if change.lease.is_empty() {

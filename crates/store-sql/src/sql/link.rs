@@ -1,8 +1,8 @@
-//! One task that owns one connection, and does what it is sent, one thing after the other.
+//! One task that owns one connection, and runs what it is sent in order.
 //!
-//! A caller waits no longer than the time for one call. When it gives up something that had begun, the connection is thrown away with it:
-//! no future of the driver is ever dropped half way on a connection that goes on. The next call connects anew, at once the first time,
-//! then after 50 to 500 ms.
+//! A caller waits no longer than the time for one call. When it gives up a call that had begun, the connection is closed: no future of the
+//! driver is ever dropped half way on a connection that stays in use. The next call connects anew, at once the first time, then after 50 to
+//! 500 ms.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! A server by its connections: what every driver whose connections are [`Wire`]s has in common.
+//! A server by its connections: shared by all drivers whose connections are [`Wire`]s.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,9 +1,9 @@
-//! The two ends of the bell of a server: who rings for this process, and who listens.
+//! The two ends of a server's bell: the ringer of this process, and its listener.
 //!
-//! A ringer rings after the commit, one ring at a time, in the order of the commits of this process: commits that told others would wait
-//! for each other. A hint that is lost that way, because its process died in between, is found by the sweep of every listener
-//! (`follow.rs`); a collector whose wake is lost asks again about a second later (`desk/dispatch/claim.rs`). Only who may end right after
-//! a commit, for an act of a person or a lease given back, waits for it.
+//! A ringer rings after the commit, one ring at a time, in the order of this process' commits: commits that notify would wait for each other. If
+//! the process dies in between, the sweep of every listener finds the change (`follow.rs`); a collector whose wake is lost asks again about a
+//! second later (`desk/dispatch/claim.rs`). Only a caller that may end right after a commit, for an act of a person or a released lease,
+//! waits for the ring.
 
 use std::future::Future;
 use std::sync::{Arc, OnceLock};
@@ -19,7 +19,7 @@ use soloist_store::Result;
 use soloist_store::events::StoreEvent;
 use soloist_store::outlet::Outlet;
 
-/// Events that wait for a slow reader before it is told to read everything again.
+/// How many events wait for a slow reader before it must read everything again.
 const WAITING: usize = 1_024;
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);

@@ -1,7 +1,7 @@
-//! Logs: entries under numbers of their own, told again when the same thing happens again soon.
+//! Append-only logs. A repeated entry within a time window is counted in place instead of added.
 //!
-//! What the store sets (`id`, `at`, `count`, `until`) stands in columns and goes into the JSON object when it is read: no server's
-//! JSON is asked for.
+//! What the store sets (`id`, `at`, `count`, `until`) is in columns and is added to the JSON object when it is read: no server's JSON functions
+//! are used.
 
 use super::packet::Packet;
 use super::plan::count;
@@ -17,7 +17,7 @@ pub(super) const NEWEST: &str = "SELECT id, at, times, until, entry FROM logs WH
 pub(super) const AFTER: &str =
     "SELECT id, at, times, until, entry FROM logs WHERE log = ? AND id > ? ORDER BY id LIMIT ?";
 
-/// The entry that an older one is told again with; log, key, what it says, milliseconds.
+/// The earlier entry that a new one repeats: log, key, text, milliseconds.
 const SAME: &str = "SELECT folds.id FROM folds JOIN logs ON logs.log = folds.log AND logs.id = folds.id \
     WHERE folds.log = ? AND folds.topic = ? AND folds.same = ? AND {at_ms} - logs.at BETWEEN 0 AND ?";
 

@@ -1,4 +1,4 @@
-//! Looks as statements, and what they found.
+//! Looks as statements, and their results.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use soloist_domain::time::{Stamp, StoreTime};
 use soloist_store::Result;
 use soloist_store::records::{Found, Look};
 
-/// How the entries of a list stand in their order.
+/// The order of the entries of a list.
 const FIRST: &str = "SELECT number, text FROM lists WHERE list = ? ORDER BY number, text LIMIT ?";
 
 /// Adds `look`.

@@ -1,7 +1,7 @@
-//! What the stores that speak SQL to a server have in common: jobs, records, trust and events, over *packets*.
+//! Shared by the stores that speak SQL to a server: jobs, records, trust and events, over *packets*.
 //!
-//! A statement that all of them understand is written once, here; what differs between them is asked of [`session::Dialect`].
-//! Each driver (`../postgres/`, `../mysql/`) brings its connections, its bell, its tables and what is refused of its server; it is a `Product`.
+//! A statement that all of them understand is written once, here; [`session::Dialect`] has the differences. Each driver (`../postgres/`,
+//! `../mysql/`) brings its connections, its bell, its tables and what is refused of its server; it is a `Product`.
 //!
 //! | file | what |
 //! | --- | --- |

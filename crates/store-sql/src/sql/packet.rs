@@ -1,8 +1,8 @@
 //! A packet: a transaction that is sent as a whole, so that no lock waits for the client.
 //!
-//! A packet that changes begins with its locks, then reads the clock ([`Packet::at_this_instant`]), then says on what condition it
-//! writes ([`Packet::only_if`]). Every statement after that has `{holds}` in its `WHERE`, so a packet whose conditions do not hold
-//! commits and has changed nothing. No error is needed for that: an error would stand in the server's log for each lost race.
+//! A packet that changes begins with its locks, then reads the clock ([`Packet::at_this_instant`]), then gives its condition
+//! ([`Packet::only_if`]). Every statement after that has `{holds}` in its `WHERE`, so a packet whose condition fails commits and has changed
+//! nothing. That needs no error: an error would be in the server's log for each lost race.
 //!
 //! What one statement can compare and write needs no transaction around it ([`Packet::at_once`]).
 
@@ -43,7 +43,7 @@ pub(crate) type Condition = (String, Vec<Value>);
 pub(crate) enum Repeat {
     /// Twice does what once does: sent again when the connection broke.
     Harmless,
-    /// Twice would be wrong: the caller hears that the outcome is unknown.
+    /// Twice would be wrong: the caller learns that the outcome is unknown.
     Never,
 }
 

@@ -1,8 +1,8 @@
 //! Acts of dispatch that wait for the connection. Those that wait at the same time share a transaction: one lock, one flush to the disk.
 //!
-//! They are carried out one after the other, in the order in which they came, each on what those before it wrote. An act is
-//! answered after the commit. An act that fails before it has written anything takes nothing with it; one that has written rolls all of
-//! them back, and the others are asked again. An act whose caller gave up is not carried out, or rolled back.
+//! They run one after the other, in the order of their arrival, each on the writes of those before it. An act is answered after the commit. An
+//! act that fails before it has written anything affects no other; one that has written rolls all of them back, and the others are repeated.
+//! An act whose caller gave up does not run, or is rolled back.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -95,7 +95,7 @@ impl Queue {
             let ends = full || !whole || session.has_failed();
             next = if ends { None } else { self.next() };
         }
-        // What came after a statement that failed must not be written without what stood before it.
+        // What came after a failed statement must not be written without what came before it.
         let whole = whole && !session.has_failed();
         let ended = session.end(whole).await;
         for (told, wakes) in served {

@@ -1,7 +1,7 @@
-//! The port of what belongs to no job, on an SQL server: one packet for each look and each plan.
+//! The port of records without a job, on an SQL server: one packet for each look and each plan.
 //!
-//! Plans go through a gate, one after the other: then nothing that was checked changes before the commit, and what is looked at behind
-//! the writes is of one instant.
+//! Plans go through a gate, one after the other: then nothing that was checked changes before the commit, and looks behind the writes are of
+//! one instant.
 
 use std::sync::PoisonError;
 

@@ -1,8 +1,8 @@
-//! A session by relay: an act asks, and whoever has the transaction answers. So an act is compiled once, and not for each store.
+//! A session by relay: an act asks, and the owner of the transaction answers. So an act is compiled once, and not for each store.
 //!
-//! On a server the act runs in the task of its caller, its statements in the task that owns the connection.
-//! The caller may give up at any moment. Then the relay ends, and the task that owns the connection rolls back: no future
-//! of a driver is dropped half way. A driver uses it so:
+//! On a server the act runs in the task of its caller, its statements in the task that owns the connection. The caller may give up at any
+//! moment. Then the relay ends, and the task that owns the connection rolls back: no future of a driver is dropped half way. A driver uses it
+//! so:
 //!
 //! ```text
 //! let (relay, asked) = relay::pair(dialect);
@@ -38,13 +38,13 @@ enum Ask {
     Commit,
 }
 
-/// The end of who acts.
+/// The acting end.
 pub struct Relay {
     dialect: Dialect,
     asks: mpsc::UnboundedSender<Ask>,
 }
 
-/// The end of who owns the connection.
+/// The end that owns the connection.
 pub struct Asked(mpsc::UnboundedReceiver<Ask>);
 
 /// Both ends, for one transaction.
@@ -140,7 +140,7 @@ impl Asked {
     /// Does what is asked, until the act has ended; says whether to commit.
     pub async fn serve<S: DispatchSession>(mut self, session: &mut S) -> bool {
         while let Some(ask) = self.0.recv().await {
-            // A caller that gave up meanwhile hears nothing.
+            // A caller that gave up meanwhile gets nothing.
             let _gave_up = match ask {
                 Ask::Commit => return true,
                 Ask::Query(all, answer) => answer.send(session.query_all(&all).await).is_err(),

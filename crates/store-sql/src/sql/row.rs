@@ -30,7 +30,7 @@ pub fn text<T: Serialize + ?Sized>(value: &T) -> Result<String> {
     serde_json::to_string(value).map_err(|why| corrupt("a value to be kept", &why.to_string()))
 }
 
-/// The variant whose word stands in the column.
+/// The variant whose word is in the column.
 pub fn word<T: DeserializeOwned>(what: &str, word: &str) -> Result<T> {
     let value = serde_json::Value::String(word.to_owned());
     serde_json::from_value(value).map_err(|why| corrupt(what, &why.to_string()))

@@ -1,6 +1,6 @@
 //! A transaction on an SQL store: statements with `?` for parameters, and rows of three kinds of values.
 //!
-//! All of it sees and makes one state, or nothing; the driver begins and ends it. A caller that gets one never waits for anything but its statements.
+//! All of it sees and makes one state, or nothing; the driver begins and ends it. Its user never waits for anything but its statements.
 
 use std::borrow::Cow;
 

@@ -1,7 +1,7 @@
-//! May the server be believed? The epoch row, judged by `domain::doubt` as on Redis.
+//! May the server be trusted? The epoch row, judged by `domain::doubt` as on Redis.
 //!
-//! A grant compares the row and the server's identity in its own packet. The row is not locked for that: a grant beside a quarantine
-//! that begins at the same moment is a grant before it. A process that changes the row goes through the gate.
+//! A grant compares the row and the server's identity in its own packet. The row is not locked for that: a grant beside a quarantine that begins
+//! at the same moment counts as before it. A process that changes the row goes through the gate.
 
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use soloist_store::latest::Latest;
 use soloist_store::memory::{Asked, Memory, Opening, Seen};
 use soloist_store::{Result, StoreError};
 
-/// How often a store is judged anew that goes on changing.
+/// How often a store that keeps changing is judged anew.
 const ATTEMPTS: usize = 32;
 
 /// The epoch row, and who has it: the last columns of a statement [`FROM`] them. A server that runs has forgotten nothing by starting: only
@@ -226,7 +226,7 @@ fn same(before: &Seen, now: &Seen) -> bool {
     before.server == now.server && key(before) == key(now)
 }
 
-/// The server's clock, and what it says of itself.
+/// The server's clock and identity.
 fn seen(row: &Row) -> Result<(Stamp, Seen)> {
     let begin = row.0.len().saturating_sub(WIDTH);
     let row = &Row(row.0.iter().skip(begin).cloned().collect());

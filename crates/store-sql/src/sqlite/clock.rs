@@ -1,11 +1,11 @@
 //! The clock of dispatch, rotations and the audit, in microseconds: it never goes back.
 //!
-//! CLOCK_BOOTTIME plus an offset that is taken from the wall clock. A wall clock that is found *ahead* of it by more than [`AHEAD_US`] was
-//! mended (no battery, a machine that was paused), and this clock jumps there. A wall clock that was set back
-//! moves nothing; a later boot goes on from the newest instant in the file.
+//! CLOCK_BOOTTIME plus an offset from the wall clock. A wall clock that is *ahead* of it by more than [`AHEAD_US`] was corrected (no battery, a
+//! machine that was paused), and this clock jumps there. A wall clock that was set back moves nothing; a later boot continues from the newest
+//! instant in the file.
 //!
-//! Leases of jobs do not hang on this clock (`deadline.rs`). What hangs on it lives through a jump: leases of tasks, gaps and windows are
-//! moved along, and no turn begins for as long as one may last ([`doubt`]), so that a holder whose turn the jump ended has stopped by then.
+//! Leases of jobs do not depend on this clock (`deadline.rs`). What depends on it survives a jump: leases of tasks, gaps and windows move along,
+//! and no turn begins for as long as one may last ([`doubt`]), so that a holder whose turn the jump ended has stopped by then.
 
 use rusqlite::OptionalExtension;
 

@@ -1,9 +1,8 @@
-//! When a lease runs out, on a clock that cannot be set.
+//! When a lease expires, on a clock that cannot be set.
 //!
-//! All processes that share the file run on one kernel, so CLOCK_BOOTTIME is the same for all of them, and its
-//! boot id tells when it began anew. Some containers (systemd-nspawn, LXC) are shown a boot id of their own, and a
-//! time namespace may shift CLOCK_BOOTTIME: a deadline of another boot id is therefore not simply over. It is
-//! judged by the wall clock, which all of them share, and cannot last longer than its lease.
+//! All processes that share the file run on one kernel, so CLOCK_BOOTTIME is the same for all of them, and its boot id shows a restart. Some
+//! containers (systemd-nspawn, LXC) have a boot id of their own, and a time namespace may shift CLOCK_BOOTTIME: a deadline of another boot id is
+//! therefore not simply over. It is judged by the wall clock, which all of them share, and cannot last longer than its lease.
 
 use std::time::Duration;
 

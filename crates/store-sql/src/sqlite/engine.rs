@@ -1,8 +1,8 @@
 //! The port of jobs on SQLite: records, leases, entries of the history and lines of output as texts in tables of their own.
 //!
-//! One commit is one transaction, in which the conditions are compared and all of it is written. It decides nothing and never looks inside
-//! a text. The store's clock is this machine's wall clock, which people see and which may be set; a lease ends by
-//! CLOCK_BOOTTIME, which cannot be set (`deadline.rs`). When something is in doubt: see `same.rs`.
+//! One commit is one transaction, which compares the conditions and writes everything. It decides nothing and never looks inside a text. The
+//! store's clock is this machine's wall clock, which people see and can set; a lease ends by CLOCK_BOOTTIME, which cannot be set
+//! (`deadline.rs`). When something is in doubt: see `same.rs`.
 
 use std::time::Duration;
 
@@ -243,7 +243,7 @@ struct Owned {
     head: String,
     lease: String,
     window: std::ops::Range<StoreTime>,
-    /// A lease is granted that nobody has.
+    /// A free lease is granted.
     calm: bool,
     unlisted: Option<String>,
     record: Option<(u64, String)>,

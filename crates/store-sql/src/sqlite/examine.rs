@@ -1,4 +1,4 @@
-//! What `soloist doctor` looks at in a SQLite file: schema, journal, disk, files.
+//! What `soloist doctor` checks in a SQLite file: schema, journal, disk, files.
 
 use nix::sys::statvfs::statvfs;
 
@@ -61,7 +61,7 @@ impl SqliteStore {
         Ok(findings)
     }
 
-    /// Who goes on with files that are not at the path any more.
+    /// Processes that still use files that are not at the path any more.
     fn side_files(&self) -> Option<Finding> {
         let held = others::holders(self.inner.place.path());
         let named: Vec<String> = held

@@ -1,8 +1,8 @@
-//! The files of the store: where they are, who may read them, and whether they are still the same.
+//! The files of the store: their paths, their permissions, and whether they are still the same.
 //!
-//! Beside SQLite's own `PATH`, `PATH-wal` and `PATH-shm` there is `PATH-wake` (`record.rs`), the bell: its first bytes are written after
-//! every commit that published something. The processes that share the store wait for that by inotify(7), which wakes them for the other
-//! bytes as well. The WAL itself would be a worse bell: it is written *before* its commit can be seen.
+//! Beside SQLite's own `PATH`, `PATH-wal` and `PATH-shm` there is `PATH-wake` (`record.rs`), the bell: its first bytes are written after every
+//! commit that published something. The processes that share the store wait for that by inotify(7), which wakes them for the other bytes as
+//! well. The WAL itself would be a worse bell: it is written *before* its commit is visible.
 
 use std::cell::Cell;
 use std::fmt;
@@ -146,7 +146,7 @@ impl Place {
 
     /// Creates what is missing, if it may make that; upgrades the schema and opens the writing connection.
     pub(super) fn create(&self, timeout: Duration, steps: &Steps) -> SqliteResult<Connection> {
-        // What cannot be looked at is there, and the error says why.
+        // What cannot be examined exists, and the error says why.
         let missing = |error: &std::io::Error| error.kind() == ErrorKind::NotFound;
         let found = std::fs::metadata(&self.path);
         let empty = found.as_ref().map_or_else(missing, |file| file.is_file() && file.len() == 0);
@@ -428,7 +428,7 @@ impl Place {
         &self.path
     }
 
-    /// Set-ups that work but deserve a word.
+    /// Set-ups that work but deserve a warning.
     pub(super) fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if statfs::statfs(&self.path).is_ok_and(|fs| fs.filesystem_type() == FsType(0x0102_1994)) {

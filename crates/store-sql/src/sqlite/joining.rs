@@ -1,5 +1,4 @@
-//! How a process comes to the files that are at the store's path now: alone, together with others, or not at all. See `same.rs`
-//! for why.
+//! How a process opens the files that are at the store's path now: alone, together with others, or not at all. See `same.rs` for the reasons.
 
 use std::fs::File;
 use std::path::Path;

@@ -1,15 +1,15 @@
-//! How far the store has come. `sqlite3 soloist.db ".restore backup.db"` puts an older copy back while nodes run, and SQLite writes it as one
-//! more transaction: then a lease that somebody holds may be over in there, or was never there.
+//! Detects an older copy. `sqlite3 soloist.db ".restore backup.db"` restores one while nodes run, and SQLite writes it as one more transaction:
+//! then a held lease may be over in there, or was never there.
 //!
-//! Two numbers only grow: that of the newest event, which each grant and release has, and how often leases were kept. Both stand in
-//! `PATH-wake` too (`record.rs`), which no restore touches. Each transaction that writes compares them before anything else.
-//! When the store is behind, nothing is granted for one lease, and the store gets another epoch, so that every node reads all of it anew.
+//! Two numbers only grow: that of the newest event, which each grant and release has, and how often leases were kept. Both are in `PATH-wake` too
+//! (`record.rs`), which no restore touches. Each writing transaction compares them before anything else. If the store is behind, nothing is
+//! granted for one lease, and the store gets another epoch, so that every node reads all of it anew.
 
 use rusqlite::Connection;
 
 use super::fault::SqliteResult;
 
-/// What anybody knows of the store is of a past that is none any more.
+/// All that processes know of the store is outdated.
 pub(super) const NEW_EPOCH: &str =
     "UPDATE meta SET value = lower(hex(randomblob(16))) WHERE key = 'epoch'";
 

@@ -161,7 +161,7 @@ impl SqliteStore {
             .await
     }
 
-    /// Runs `look` on one consistent picture.
+    /// Runs `look` on one consistent snapshot.
     async fn read<T: Send + 'static>(
         &self,
         look: impl FnOnce(&rusqlite::Connection, &Moment) -> SqliteResult<T> + Send + 'static,

@@ -1,12 +1,11 @@
 //! Subscriptions: a thread that waits for the bell and hands new events to all subscribers of this process.
 //!
-//! The bell (`PATH-wake`, see `file.rs`) is rung *after* a commit that published something, by whichever process
-//! made it, and inotify(7) wakes this thread: no polling, and nothing to do while nothing happens. A bell that was
-//! never rung (its process died in between) costs at most [`LOOK_EVERY`]. Nothing is ever lost without a word: a
-//! subscriber that cannot keep up is told to take a snapshot.
+//! The bell (`PATH-wake`, see `file.rs`) is rung *after* a commit that published something, by the process that made it, and inotify(7) wakes
+//! this thread: no polling, and nothing to do while nothing happens. A bell that was never rung (its process died in between) costs at most
+//! [`LOOK_EVERY`]. No event is lost silently: a slow subscriber is told to take a snapshot.
 //!
-//! An event in the table names its job. The record is read beside it in the same transaction, so a follower of the job reads
-//! nothing; it may be newer than the event, and never older.
+//! An event in the table names its job. The record is read with it in the same transaction, so a follower of the job reads nothing; it may be
+//! newer than the event, and never older.
 
 use std::collections::HashSet;
 use std::os::fd::AsFd;
@@ -104,7 +103,7 @@ impl Drop for Notifier {
 
 struct Subscriber {
     events: mpsc::Sender<StoreEvent>,
-    /// Missed something; is told as soon as there is room.
+    /// Missed something; is notified as soon as there is room.
     behind: bool,
 }
 
@@ -135,7 +134,7 @@ struct Listener {
     subscribers: Vec<Subscriber>,
     /// The newest event that was handed out.
     heard: i64,
-    /// The bell at the last look, and when the files were last looked at.
+    /// The bell at the last look, and when the files were last checked.
     rung: Option<[u8; 16]>,
     looked: Boot,
     /// The next look is at the files, too.
@@ -156,7 +155,7 @@ impl Listener {
     ) -> Self {
         let bell = Inotify::init().and_then(|bell| {
             bell.watches().add(place.bell(), WatchMask::MODIFY)?;
-            // Only so that it is noticed sooner: these are looked at before each transaction.
+            // Only to notice it sooner: these are checked before each transaction.
             for file in place.files() {
                 bell.watches().add(file, REPLACED)?;
             }
@@ -186,7 +185,7 @@ impl Listener {
     fn run(mut self) {
         loop {
             self.wait();
-            // Before the events: a new subscriber hears nothing older.
+            // Before the events: a new subscriber gets nothing older.
             let mut newcomers = Vec::new();
             loop {
                 match self.inbox.try_recv() {

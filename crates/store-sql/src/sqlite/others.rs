@@ -1,11 +1,11 @@
-//! Who else uses files of this store: the ones at its path, or others that were there before.
+//! Which other processes use files of this store: the ones at its path, or earlier ones.
 //!
-//! Three things tell, and none of them hangs on the name of a file. SQLite holds a lock on the main file for as long as it has
-//! the store open, and one on the index of its log (<https://sqlite.org/wal.html>, `SHARED_FIRST` and `WAL_DMS` in its sources). And
-//! each process has a socket in the abstract namespace of unix(7) that says for which path it uses which files: it lasts as
-//! long as the process, and is seen when the directory itself, or a link on the way to it, is another by now. Any user of the machine
-//! may make one of that name, so only those count that a process of a user who may be trusted is seen to have. Processes in another
-//! network namespace do not see it; for them there is the record (`record.rs`).
+//! There are three signs, and none of them depends on the name of a file. SQLite holds a lock on the main file for as long as it has the store
+//! open, and one on the index of its log (<https://sqlite.org/wal.html>, `SHARED_FIRST` and `WAL_DMS` in its sources). And each process has a
+//! socket in the abstract namespace of unix(7) that says for which path it uses which files: it lasts as long as the process, and is visible
+//! also when the directory itself, or a link on the way to it, has changed. Any user of the machine may make one of that name, so only those
+//! count that belong to a process of a trusted user. Processes in another network namespace do not see it; for them there is the record
+//! (`record.rs`).
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{File, TryLockError};
@@ -90,7 +90,7 @@ pub(super) struct Present {
 /// Tells the sockets of one process apart.
 static NTH: AtomicU32 = AtomicU32::new(0);
 
-/// For the path as it was given, and for the one without links: a link may lead elsewhere by now, and another process may say the path otherwise.
+/// For the path as it was given, and for the one without links: a link may lead elsewhere now, and another process may write the path differently.
 fn marks(path: &Path) -> Vec<String> {
     let dir = path.parent().and_then(|dir| std::fs::canonicalize(dir).ok());
     let plain = dir.zip(path.file_name()).map(|(dir, name)| dir.join(name));

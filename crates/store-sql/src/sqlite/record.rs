@@ -1,8 +1,8 @@
-//! What `PATH-wake` says, for who comes next: which files were used last at this path, what was last seen in them, until when nothing
-//! may be granted, how far the store had come, and whether another program wrote into the files.
+//! The content of `PATH-wake` for the next process: which files were used last at this path, what was last seen in them, until when nothing may
+//! be granted, how far the store had come, and whether another program wrote into the files.
 //!
-//! The file is the bell as well (`file.rs`), whose byte is the first one. The parts have places of their own, because
-//! processes that know nothing of each other write them; each is one small write.
+//! The file is also the bell (`file.rs`), which is its first byte. The parts have fixed places, because processes that know nothing of each
+//! other write them; each is one small write.
 
 use std::fs::File;
 use std::io;

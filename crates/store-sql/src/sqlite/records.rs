@@ -1,4 +1,4 @@
-//! The port of what belongs to no job, on SQLite: three tables, and one transaction for each change.
+//! The port of records without a job, on SQLite: three tables, and one transaction for each change.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -278,7 +278,7 @@ fn count_of(step: &Step<'_>, log: &str) -> SqliteResult<i64> {
     Ok(find(step, "SELECT count(*) FROM logs WHERE log = ?", [log])?.unwrap_or_default())
 }
 
-/// Writes the entry again that stands under the same key, if it is young enough.
+/// Rewrites the entry under the same key, if it is young enough.
 fn folded(step: &Step<'_>, line: &Line, fold: &Fold, at: i64) -> SqliteResult<bool> {
     let newest = row(step, &folds(&line.log), &fold.key)?;
     let newest = newest.as_deref().and_then(|newest| newest.split_once(' '));

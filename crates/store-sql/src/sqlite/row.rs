@@ -1,4 +1,4 @@
-//! Columns on their way in and out: numbers, JSON. What cannot be read is named.
+//! Values of columns: numbers, JSON. A value that cannot be read is named.
 
 use std::time::Duration;
 

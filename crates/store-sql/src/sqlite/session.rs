@@ -24,7 +24,7 @@ struct SqliteSession<'s> {
     place: &'s Place,
     db: &'s Connection,
     at: &'s Moment,
-    /// Of who writes.
+    /// Set only in a write transaction.
     step: Option<&'s Step<'s>>,
 }
 

@@ -1,7 +1,7 @@
-//! A thread that owns one connection and does what it is sent, one thing after the other.
+//! A thread that owns one connection and runs what it is sent in order.
 //!
-//! SQLite blocks, and a connection belongs to one thread; the async side only waits, and only so long. Work
-//! whose caller has stopped waiting before it began is skipped.
+//! SQLite blocks, and a connection belongs to one thread; the async side only waits, for a limited time. Work whose caller stopped waiting before
+//! it began is skipped.
 
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -51,7 +51,7 @@ impl Worker {
                     let Ok(more) = todo.try_recv() else { break };
                     work = more;
                 }
-                // The callers have their answers already, so nobody waits for this.
+                // The callers have their answers already, so nothing waits for this.
                 if looks_after {
                     inside.look_again();
                 }

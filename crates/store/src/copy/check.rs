@@ -1,4 +1,4 @@
-//! What must be so before anything is copied, and still be so at the end. Each refusal says what to do.
+//! The conditions of a copy, checked before and at the end. Each refusal says what to do.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,7 +21,7 @@ type Outcome = Result<(), Trouble>;
 
 /// A target whose clock is further behind than this is not waited for.
 const BEHIND: Duration = Duration::from_secs(10);
-/// Tasks in hand that are looked at.
+/// How many claimed tasks are read.
 const IN_HAND: usize = 1_000;
 /// Who acts on what is over in the source.
 const INCARNATION: &str = "copy/copy";

@@ -1,4 +1,4 @@
-//! What says that the target is not whole yet: a row that [`Store::open`] refuses.
+//! Marks the target as incomplete: a row that [`Store::open`] refuses.
 //!
 //! The copying process changes the row with every portion that it writes. So another one finds out whether it still lives.
 
@@ -65,7 +65,7 @@ impl Mark {
         &self.target
     }
 
-    /// Says that this process goes on.
+    /// Shows that this process is still copying.
     pub(super) async fn beat(&mut self) -> std::result::Result<(), Trouble> {
         let old = self.text.clone();
         self.swap(Some(&old)).await
@@ -93,7 +93,7 @@ impl Mark {
     }
 }
 
-/// The mark of a process that does not go on.
+/// The mark of a process that has stopped.
 async fn abandoned(target: &Store) -> std::result::Result<String, Trouble> {
     let before = read(target).await?;
     tokio::time::sleep(LIVES_FOR).await;

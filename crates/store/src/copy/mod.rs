@@ -1,7 +1,7 @@
-//! All of one store into another, of whatever kind either is: `soloist store copy`.
+//! All of one store into another of any kind: `soloist store copy`.
 //!
-//! Every node is stopped, and nothing is held in the source (`check`). So nothing is decided here: what stands in one store is
-//! written into the other. Versions and tokens go along and grow on from there, because they stand in the records.
+//! Every node is stopped, and nothing is held in the source (`check`). So nothing is decided here: the content of one store is written into the
+//! other. Versions and tokens are copied and continue to grow, because they are in the records.
 //!
 //! | file | what |
 //! | --- | --- |
@@ -147,7 +147,7 @@ async fn copied(
     Ok(Copied { tally, again })
 }
 
-/// What a step met: the store, or a reason not to go on.
+/// What stopped a step: the store, or a reason not to continue.
 enum Trouble {
     Store(StoreError),
     Refused(String),

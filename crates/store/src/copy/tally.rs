@@ -1,4 +1,4 @@
-//! How many of what.
+//! Counts what was copied.
 
 use serde::Serialize;
 

@@ -1,11 +1,11 @@
 //! What is read and written, in which order.
 //!
-//! Sources and rotations are made with their rules, as people make them; then it is written how far they have come.
+//! Sources and rotations are made with their rules, as people make them; then their progress is written.
 
 use super::mark::Mark;
 use super::{CopyError, Tally, Trouble};
 use crate::Store;
-use crate::core::carry;
+use crate::core::{carry, rotation};
 use crate::dispatch::{Sources as _, TaskId};
 use crate::portable::{AT_ONCE, Bookmark, StoredSource, StoredTask};
 use crate::records::Write;
@@ -176,7 +176,7 @@ impl Work<'_> {
         for view in self.source.rotations(None, TURNS_KEPT).await.map_err(from)? {
             if let Some(target) = self.target() {
                 target.put_rotation(&view.name, &view.rules).await.map_err(to)?;
-                target.dispatch.fill_rotation(&view).await.map_err(to)?;
+                rotation::fill(&*target.records, &view).await.map_err(to)?;
             }
             self.tally.rotations += 1;
             self.tally.turns += view.past.len();

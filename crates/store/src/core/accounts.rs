@@ -1,7 +1,7 @@
 //! Accounts, on any [`Records`]: one row each.
 //!
-//! A change is made to the newest account, on condition that it still is the newest. So what one caller changes is never undone by
-//! another one that read the account before.
+//! A change is made to the newest account, on condition that it still is the newest. So a change is never undone by another caller that read the
+//! account before.
 
 use async_trait::async_trait;
 
@@ -49,7 +49,7 @@ impl Accounts for dyn Records + '_ {
     }
 
     async fn change_user(&self, name: &UserName, changes: &Changes) -> Result<User> {
-        // What does not end is not looked at: a theme is changed more often than a role.
+        // What ends nothing is not read: a theme is changed more often than a role.
         let ends = changes.ends_sessions() || changes.end_tokens;
         let tables: &[&str] = if ends { &[SESSIONS, TOKENS, LINKS] } else { &[] };
         decide(self, &about(name, tables), |looked| {
@@ -115,7 +115,7 @@ fn about(name: &UserName, tables: &[&str]) -> Vec<Look> {
     looks
 }
 
-/// Makes sure that another admin remains when `user` is none any more: without one, the page could not administer anything.
+/// Makes sure that another admin remains when `user` is no longer one: without one, the page could not administer anything.
 /// When `user` signs in without a provider, the other must be able to as well: a provider that is away must not shut every
 /// admin out.
 ///

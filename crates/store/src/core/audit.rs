@@ -1,4 +1,4 @@
-//! What people and programs did, and what was refused, on any [`Records`]: one log for each kind, two for refusals, with numbers from one counter, read as
+//! Acts of people and programs, and refusals, on any [`Records`]: one log for each kind, two for refusals, with numbers from one counter, read as
 //! one list.
 
 use std::time::Duration;
@@ -10,9 +10,9 @@ use crate::records::{Found, Look, Plan, Records, Write};
 
 /// Entries of a kind that are read at once while looking for some of them.
 const STRETCH: usize = 1_000;
-/// Entries that are looked at for one page.
+/// Entries that are read for one page.
 const LOOKED_AT: usize = 20_000;
-/// Entries stand in the order of their numbers. Their instants do, too, but for a clock that was set back by less than this.
+/// Entries are in the order of their numbers. Their instants are, too, except for a clock that was set back by less than this.
 const SET_BACK: Duration = Duration::from_secs(3_600);
 
 /// In which direction, and from which number.

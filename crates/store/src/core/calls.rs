@@ -1,4 +1,4 @@
-//! [`Leases`], [`Jobs`] and [`Journal`] on any engine: what each call decides, and what kind of commit it is.
+//! [`Leases`], [`Jobs`] and [`Journal`] on any engine: the decision and the kind of commit of each call.
 
 use std::time::Duration;
 
@@ -95,7 +95,8 @@ impl Leases for dyn Engine + '_ {
             .map(|(job, (version, left))| {
                 // More than the whole of it: the clock was set back.
                 let ttl = || self.known().ttl(job).unwrap_or(Duration::MAX);
-                Observed { version, lease_left: left.map(|left| left.min(ttl())) }
+                let clock = self.estimate(job, self.boot());
+                Observed { version, lease_left: left.map(|left| left.min(ttl())), clock }
             })
             .collect())
     }
@@ -228,7 +229,7 @@ impl Journal for dyn Engine + '_ {
         let mut present = case.job.record.run.take();
         if let Some(before) = before {
             if present.as_ref().is_some_and(|run| run.id == *before) {
-                // It stands in the record: what is older is all that is in the history.
+                // It is in the record: the history has only what is older.
                 page = self.history(job, None, limit).await?;
             }
             present = None;
@@ -292,7 +293,7 @@ impl Journal for dyn Engine + '_ {
     }
 }
 
-/// Takes a lease; `None` if something stands in the list `unlisted`.
+/// Acquires a lease; `None` if something is in the list `unlisted`.
 async fn acquire(
     engine: &dyn Engine,
     ask: &Acquire,
@@ -341,7 +342,7 @@ async fn assert_again(engine: &dyn Engine, ask: &Renewal) -> Result<Renewed> {
     Ok(decided.await?.0)
 }
 
-/// What a grant is worth under which nothing runs yet: one that cannot be relied on is given back.
+/// Checks a grant under which nothing runs yet: an unreliable one is released.
 pub(super) async fn settled(
     engine: &dyn Engine,
     ask: &Acquire,

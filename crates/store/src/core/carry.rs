@@ -1,7 +1,7 @@
-//! Jobs and records out of one store and into another, through the ports.
+//! Jobs and records from one store to another, through the ports.
 //!
-//! A job goes as the texts that it has: record, history, output. Its record keeps version and token, so both go on growing. A
-//! lease does not go: none is held while a store is copied. Everything else goes as rows, lists and entries of the audit.
+//! A job is copied as its stored texts: record, history, output. Its record keeps version and token, so both continue to grow. Leases are not
+//! copied: none is held during a copy. Everything else is copied as rows, lists and entries of the audit.
 
 use std::time::Duration;
 

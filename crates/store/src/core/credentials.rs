@@ -1,6 +1,6 @@
 //! Sessions, API tokens, sign-in links and the count of failures, on any [`Records`].
 //!
-//! Each has its end in its row. Who reads compares that with the store's clock; who adds one removes those that are over.
+//! Each has its end in its row. A reader compares that with the store's clock; a writer removes those that are over.
 
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ impl Credentials for dyn Records + '_ {
             own.sort_unstable();
             let surplus = (own.len() + 1).saturating_sub(MOST_SESSIONS);
             writes.extend(own.iter().take(surplus).map(|(_, row)| unset(SESSIONS, row)));
-            // A connection under one of those is told.
+            // A connection under one of those is notified.
             let tells = if surplus > 0 { vec![Tell::Accounts] } else { Vec::new() };
             let session = Session { created: now, expires: now + lifetime, ..session.clone() };
             writes.push(set(SESSIONS, hash, json(SESSIONS, &Opened { session, used: now })?));

@@ -1,5 +1,5 @@
-//! Records that say nothing any more are removed, where a store did not end them by itself: SQL has no rows that end, and a lease that ran out
-//! was written when it still lasted.
+//! Removes records that say nothing any more, where a store did not delete them by itself: SQL has no rows that expire, and a lease that expired was
+//! written while it was valid.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub async fn forget_void(engine: &dyn Engine, names: &[JobName], kept: Duration)
         return Ok(forgotten);
     }
     for (name, stored) in names.iter().zip(reading.records) {
-        // What cannot be read is for people, who hear of it whenever it is used.
+        // What cannot be read is for people, who see the error whenever it is used.
         let Ok(Case { head, job, history, lease: None, .. }) = Case::read(name, stored) else {
             continue;
         };

@@ -1,6 +1,6 @@
-//! The newest record that this process saw of each job: what a transition is decided on first.
+//! The newest record that this process saw of each job: a transition decides on it first.
 //!
-//! It may be old, and then the commit is refused. So whatever stands here, nothing wrong is ever written; it only saves a reading.
+//! It may be old, and then the commit is refused. So nothing wrong is ever written; it only saves a read.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

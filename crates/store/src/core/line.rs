@@ -1,4 +1,4 @@
-//! Lines, on any [`Records`]: for each lease a list of those who wait, and a table that says where.
+//! Queues of programs for a lease, on any [`Records`]: for each lease a list of waiters, and a table of their places.
 //!
 //! | name | kind | holds |
 //! | --- | --- | --- |

@@ -1,4 +1,4 @@
-//! Output, read in either direction: only the lines that the caller asks for, with a bounded amount of work a call.
+//! Output, read in either direction: only the requested lines, with a bounded amount of work for each call.
 
 use crate::engine::{Engine, Part};
 use crate::journal::{LOG_LINES, LogLine};
@@ -6,7 +6,7 @@ use crate::{Result, StoreError};
 use soloist_domain::log::{LogFilter, LogFrom, LogPage};
 use soloist_domain::name::JobName;
 
-/// So many lines are looked at for one page, however few of them are asked for.
+/// How many lines are read for one page, however few of them are requested.
 const LOOKED_AT: usize = 5_000;
 /// Of these, so many at once.
 const AT_ONCE: usize = 500;

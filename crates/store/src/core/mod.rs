@@ -1,12 +1,12 @@
-//! The law, carried out on any store: load, decide, commit. This file has that of jobs, on any [`Engine`]; `shared` that of accounts,
-//! credentials, nodes and the audit, and `rotation` that of rotations, on any store that keeps tables, lists and logs.
+//! The law, carried out on any store: load, decide, commit. This file does it for jobs, on any [`Engine`]; `shared` for accounts, credentials,
+//! nodes and the audit, and `rotation` for rotations, on any store that keeps tables, lists and logs.
 //!
-//! `domain::transition` decides. This room loads what a transition looks at, commits what it says on condition that nothing of that has
-//! changed, and decides anew on the newest record when something has. It keeps the newest record of each job that it saw, so that
-//! the usual transition is one call.
+//! `domain::transition` decides. This room loads what a transition reads, commits the result on condition that nothing of that has changed, and
+//! decides anew on the newest record when something has. It keeps the newest record of each job that it saw, so that the usual transition is one
+//! call.
 //!
-//! - What is remembered may be old. So an answer that writes nothing is never given from memory: it is decided on a record that
-//!   was read for it. An answer that writes is held to the record by the commit.
+//! - A remembered record may be old. So an answer that writes nothing is never given from memory: it is decided on a record that was read for it.
+//!   The commit checks the record of an answer that writes.
 //! - A stale caller is refused in the same way: nothing is written for it.
 
 mod accounts;
@@ -67,7 +67,7 @@ pub const FOLDED: &str = "\"folded\":";
 /// What a decision is made on, beside the job.
 struct Look<'a> {
     past: &'a Past,
-    /// What stands beside the record of [`Kind::tick`].
+    /// The row beside the record of [`Kind::tick`].
     beside: Option<&'a Spent>,
     quarantine: Duration,
     now: Now,
@@ -120,7 +120,7 @@ async fn decide<T: Send>(
     decided.ok_or_else(|| StoreError::Corrupt(format!("{name}: a list that nobody asked about")))
 }
 
-/// The same; `None`, and nothing is written, if something stands in [`Kind::unlisted`].
+/// The same; `None`, and nothing is written, if something is in [`Kind::unlisted`].
 async fn decide_unlisted<T: Send>(
     engine: &dyn Engine,
     name: &JobName,
@@ -341,7 +341,7 @@ impl Plan {
             match write {
                 Write::Publish(event) => events.push(event),
                 Write::KeepRun(entry) => {
-                    // One that goes on stands in the record.
+                    // One under way is in the record.
                     if entry.ended.is_some() {
                         beside.push(Beside::Index {
                             number: entry.token.0,

@@ -1,7 +1,7 @@
-//! A job as text, and back: what stands in a record and in the lease beside it.
+//! A job as text, and back: the content of a record and of the lease beside it.
 //!
-//! JSON, because people look at it with the store's own tools. What an older program wrote must stay readable: fields are added, with
-//! a default, and never change their meaning; anything else is another schema.
+//! JSON, because people read it with the store's own tools. What an older program wrote must stay readable: fields are added, with a default, and
+//! never change their meaning; anything else is another schema.
 
 use std::time::Duration;
 
@@ -94,7 +94,7 @@ struct Body {
     participants: Vec<Participant>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hold: Option<Hold>,
-    /// The newest lease, unless it was given back. Whether it lasts, the lease beside the record says.
+    /// The newest lease, unless it was released. The lease beside the record says whether it is valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lease: Option<LeaseText>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,7 +1,7 @@
-//! Look, decide, change: how every transition of what belongs to no job is carried out on any [`Records`].
+//! Look, decide, change: how every transition without a job is carried out on any [`Records`].
 //!
-//! A transition decides on what was looked at for it, at one instant. It names what must not have changed since then. If that has
-//! changed, everything is looked at again and decided anew.
+//! A transition decides on one look, at one instant. It names what must not have changed since then. If that has changed, the look and the decision
+//! are repeated.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -16,7 +16,7 @@ const ATTEMPTS: usize = 256;
 /// The log of what people did, and what numbers the entries of all kinds.
 pub(super) const AUDIT: &str = "audit";
 
-/// Looks at `looks`, lets `transition` decide, and changes what it says; returns its answer.
+/// Reads `looks`, lets `transition` decide, and writes the result; returns its answer.
 ///
 /// The transition is called again with what is newest when its plan was refused. Without a plan nothing is written. The audit entry
 /// that goes with the call ([`Records::note`]) is written in the same step as the plan.
@@ -102,7 +102,7 @@ fn ring(entry: &AuditEntry) -> &'static str {
     }
 }
 
-/// The row of `table` that stands at `nth` of what was found.
+/// The row of `table` at `nth` of the results.
 pub(super) fn row(looked: &Looked, nth: usize) -> Option<&str> {
     match looked.found.get(nth) {
         Some(Found::Row(text)) => text.as_deref(),
@@ -110,7 +110,7 @@ pub(super) fn row(looked: &Looked, nth: usize) -> Option<&str> {
     }
 }
 
-/// The rows of the table that stands at `nth` of what was found.
+/// The rows of the table at `nth` of the results.
 pub(super) fn rows(looked: &Looked, nth: usize) -> impl Iterator<Item = (&str, &str)> {
     let found = match looked.found.get(nth) {
         Some(Found::Rows(rows)) => Some(rows),
@@ -155,7 +155,7 @@ pub(super) fn of<T: DeserializeOwned>(
     Ok(gone)
 }
 
-/// The value whose JSON stands in `table`.
+/// The value whose JSON is in `table`.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].

@@ -1,6 +1,6 @@
 //! Attempts to sign in, on any [`Records`]: counted and judged in one step, by what [`sign_in`](soloist_domain::sign_in) says.
 //!
-//! It shares the table of failures with other counts. What it is given is hashed: it knows no account and no address.
+//! It shares the table of failures with other counts. It gets hashes: it knows no account and no address.
 
 use std::time::Duration;
 

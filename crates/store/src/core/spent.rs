@@ -5,12 +5,12 @@
 //! | `spent:NAME` | list | ticks, by the token of the lease with which each was spent |
 //! | `spent:at:NAME` | table | tick: by whom it was spent and how that ended, in JSON |
 //!
-//! A tick stands there under its text, in which all but plain signs is written as `%` and two digits: stores compare texts by rules of
-//! their own. The newest tick of a name stands in its record. It comes here before another takes its place, in a step of its own, on
-//! condition that what is here did not change: on a cluster the record lies with another master. So of each tick the newest wording is in
-//! one of the two places, and a reader who looks at the record first sees it.
+//! A tick has its row under its text, in which all but plain signs is written as `%` and two digits: stores compare texts by rules of their own. The
+//! newest tick of a name is in its record. It moves here before another replaces it, in a step of its own, on condition that the rows here did not
+//! change: on a cluster the record is on another master. So the newest entry of each tick is in one of the two places, and a reader who reads the
+//! record first sees it.
 //!
-//! A grant looks at two rows. Now and then those of the name are counted, and the oldest dropped.
+//! A grant reads two rows. Now and then those of the name are counted, and the oldest dropped.
 
 use std::fmt::Write as _;
 
@@ -61,7 +61,7 @@ fn row_of(tick: &TickText) -> String {
     text
 }
 
-/// What stands beside the record of `of.tick`. If another is the newest of the record, and may have to make room, that is beside it afterwards.
+/// The row beside the record of `of.tick`. If another is the newest of the record, and may have to make room, that is beside it afterwards.
 ///
 /// # Errors
 /// [`StoreError::Unavailable`], [`StoreError::Corrupt`].
@@ -84,7 +84,7 @@ pub(super) async fn beside(engine: &dyn Engine, case: &Case, of: Of<'_>) -> Resu
     Err(StoreError::Unavailable(format!("{table} is changed too often at this moment: try again")))
 }
 
-/// What stands beside the record of `tick`, and what moves the newest there; `None`: it is there.
+/// The row beside the record of `tick`, and what moves the newest there; `None`: it is there.
 async fn moving(
     engine: &dyn Engine,
     name: &JobName,
@@ -179,7 +179,7 @@ impl SpentTicks for dyn Engine + '_ {
     }
 }
 
-/// Takes a lease for one run of a tick; `None` if something stands in the list `unlisted`.
+/// Acquires a lease for one run of a tick; `None` if something is in the list `unlisted`.
 async fn acquire(
     engine: &dyn Engine,
     ask: &Acquire,

@@ -4,8 +4,8 @@
 //! | --- | --- | --- |
 //! | `ticks:JOB` | list | what became of ticks, in JSON, by the start of the first |
 //!
-//! The newest entries stand in the record, too: a store that lost the second write of a change shows them from there, and the next
-//! change writes them again.
+//! The newest entries are in the record, too: a store that lost the second write of a change shows them from there, and the next change writes them
+//! again.
 
 use async_trait::async_trait;
 
@@ -27,7 +27,7 @@ pub(super) fn ticks_of(job: &JobName) -> String {
     format!("ticks:{job}")
 }
 
-/// What writes an entry in the place of another.
+/// The writes that replace an entry.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`](crate::StoreError::Corrupt).

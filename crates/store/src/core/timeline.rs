@@ -55,7 +55,7 @@ pub(super) fn kept(job: &JobName, want: &Want) -> Result<Write> {
     Ok(Write::Add { list, number: number(want.to), text })
 }
 
-/// The texts of the list that stands at `nth` of what was found.
+/// The texts of the list at `nth` of the results.
 fn texts(looked: &Looked, nth: usize) -> impl Iterator<Item = &String> {
     let found = match looked.found.get(nth) {
         Some(Found::Entries(entries)) => Some(entries),

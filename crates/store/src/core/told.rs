@@ -1,8 +1,8 @@
-//! What is told of a change, and what a listener makes of it: the events, and the record as it is since then.
+//! Encoding and decoding of change events: the event, and the record with it.
 //!
-//! An engine that publishes messages sends [`members`] with the record beside them, and [`understood`] reads them. One whose
-//! events stand in a table beside the records hands the record on with [`record`]. A record that cannot be read is left out,
-//! for an event is a hint; the next call that reads the job says what is wrong with it.
+//! An engine that publishes messages sends [`members`] with the record, and [`understood`] reads them. One with a table of events beside the records
+//! passes the record on with [`record`]. A record that cannot be read is left out, for an event only saves time; the next call that reads the job
+//! says what is wrong with it.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Keeps a feed true: hears events, reads what changed, observes leases, and notices when the store is away.
-//! `choice` says which jobs it follows.
+//! Keeps a feed up to date: receives events, reads what changed, observes leases, and notices when the store is away. `choice` says which jobs it
+//! follows.
 
 mod choice;
 
@@ -22,7 +22,7 @@ use soloist_domain::event::{EventKind, JobEvent};
 use soloist_domain::job::{JobRecord, State, Viewpoint, state};
 use soloist_domain::name::{JobName, NodeName};
 use soloist_domain::tick;
-use soloist_domain::time::{Boot, StoreTime};
+use soloist_domain::time::{Began, Boot, StoreTime};
 use soloist_process::clock;
 
 /// How often leases that are in use are observed (at most; shorter leases are observed more often).
@@ -101,6 +101,13 @@ impl Follower {
         }
     }
 
+    /// Reads everything once.
+    pub(super) async fn look(&mut self) {
+        self.read_nodes(false).await;
+        self.choose();
+        self.fetch(self.names.clone()).await;
+    }
+
     /// Keeps the feed true until the runtime ends.
     pub(super) async fn follow(&mut self, mut events: Option<mpsc::Receiver<StoreEvent>>) {
         let mut held_at = Instant::now();
@@ -146,7 +153,7 @@ impl Follower {
                     // An error: the sender is gone, so no reload will come.
                     reloaded = changed.is_ok();
                     self.choice_is_old = reloaded;
-                    // A definition with the same name may mean another picture, too.
+                    // A definition with the same name may mean another state, too.
                     self.feed.tell(Change::Resynced);
                 }
             }
@@ -241,7 +248,7 @@ impl Follower {
         }
     }
 
-    /// Reads everything again; on failure the comparison goes on trying.
+    /// Reads everything again; on failure the comparison keeps trying.
     async fn resync(&mut self) {
         self.synced = self.fetch(self.names.clone()).await;
         if self.synced {
@@ -364,7 +371,11 @@ impl Follower {
                     continue;
                 };
                 let leased = seen.record.lease.is_some();
-                if observed.version != seen.record.version
+                let clock_was_set = observed.clock.is_some_and(|(at, slack)| {
+                    at.apart(seen.store_now(clock::boot())) > Began::CLOCKS_AGREE + slack
+                });
+                if clock_was_set
+                    || observed.version != seen.record.version
                     || observed.lease_left.is_some() != leased
                 {
                     changed.push(name.clone());
@@ -408,7 +419,7 @@ impl Follower {
         }
     }
 
-    /// Says which pictures mean something else only because time went by.
+    /// Reports the jobs whose state changed only because time passed.
     fn announce_by_time(&mut self) {
         for name in &self.names.clone() {
             let before = self.said.get(name).copied();

@@ -27,6 +27,13 @@ pub fn clock(lang: Language, at: StoreTime, now: StoreTime) -> Piece {
     piece(lang, at, now, "clock")
 }
 
+/// When something is to happen, with the offset of this machine: `Mon 02:30 +08:00`; who reads it on a page is told as by [`clock`].
+#[must_use]
+pub fn planned(lang: Language, at: StoreTime, now: StoreTime) -> Piece {
+    let text = Zone::here().planned(lang, at, Some(now));
+    Piece::Time { ms: at.0, iso: iso(at), form: "clock", text }
+}
+
 /// `2026-05-04 09:12:03`, for tables that span days.
 #[must_use]
 pub fn day_clock(at: StoreTime) -> Piece {

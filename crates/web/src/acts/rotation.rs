@@ -132,7 +132,7 @@ pub async fn trouble_with_type(
 pub fn no_rotation(rotation: &RotationName) -> WebError {
     WebError::not_found(
         Detail::new(format!(
-            "there is no rotation {rotation}: define it first with PUT /api/v1/rotations/{rotation}"
+            "there is no rotation {rotation}: define it first with PUT /api/v1/rotations/{rotation}, or soloist rotation set {rotation}"
         ))
         .told("refused-no-rotation", &[("rotation", rotation)]),
     )

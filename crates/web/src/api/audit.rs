@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{clamp, query};
 use crate::Web;
-use crate::auth::Caller;
+use crate::auth::{Caller, Shown};
 use crate::error::WebError;
 use soloist_domain::detail::Detail;
 use soloist_domain::time::StoreTime;
@@ -193,7 +193,7 @@ pub async fn list(
         Format::Json => page(&web.store, &sight, &filter, &wanted).await,
         format => {
             let head = Head {
-                by: Some(caller.user.to_string()),
+                by: (caller.shown != Shown::Terminal).then(|| caller.user.to_string()),
                 role: caller.role.as_str(),
                 asked: wanted.given(),
                 newest: 0,

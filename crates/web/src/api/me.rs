@@ -23,13 +23,18 @@ pub async fn get(web: web::Data<Web>, caller: Caller) -> Answer<Me> {
     let by_session = caller.by_session();
     let token = match &caller.shown {
         Shown::Token { hash, .. } => web.store.token(hash).await?,
-        Shown::Session { .. } => None,
+        Shown::Session { .. } | Shown::Terminal => None,
     };
     answer(Me {
         name: caller.user.to_string(),
         role: caller.role,
         display_name: caller.display_name,
-        by: if by_session { "session" } else { "token" }.to_owned(),
+        by: match &caller.shown {
+            Shown::Session { .. } => "session",
+            Shown::Token { .. } => "token",
+            Shown::Terminal => "terminal",
+        }
+        .to_owned(),
         session: by_session.then(|| session_id(caller.shown.hash())),
         token: token.map(Into::into),
         node: web.config().node.to_string(),

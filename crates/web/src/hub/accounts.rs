@@ -76,7 +76,7 @@ impl Hub {
     }
 
     /// Reads how people are called, and shows jobs anew if that is otherwise than before; whether it could be read.
-    async fn read_names(&self) -> bool {
+    pub(super) async fn read_names(&self) -> bool {
         let Ok(users) = self.store.users().await else { return false };
         let read = display_names(users);
         let changed = {

@@ -134,6 +134,13 @@ impl Hub {
         }
     }
 
+    /// Reads once what [`Hub::run`] keeps true, as far as the API tells it.
+    pub async fn read_now(&self) {
+        self.choose();
+        self.read_names().await;
+        self.read_turns().await;
+    }
+
     /// Listens to the feed until [`Hub::drain`] has ended.
     pub async fn run(self: Arc<Self>) {
         tokio::spawn(Board::<SourceRow>::watch(Arc::clone(&self)));

@@ -49,27 +49,32 @@ impl Hub {
         }
     }
 
+    /// Reads the rotations if a job waits for its turn, and shows anew what says something else then.
+    pub(super) async fn read_turns(&self) {
+        let waits = |job: &usize| self.waits_for_turn(*job, &self.seen(*job));
+        let waiting: Vec<usize> = self.numbers().into_iter().filter(waits).collect();
+        let read = match waiting.is_empty() {
+            true => None,
+            false => match self.store.rotations(None, 0).await {
+                Ok(views) => Some(Arc::new(views)),
+                Err(error) => {
+                    tracing::debug!(%error, "the rotations could not be read; the next look tries again");
+                    None
+                }
+            },
+        };
+        let before = std::mem::replace(&mut *lock(&self.turns.known), read.clone());
+        let news = |job: &usize| {
+            let of = |views: &Option<Arc<Vec<RotationView>>>| self.gist(*job, views.as_deref());
+            of(&before) != of(&read)
+        };
+        self.refresh(waiting.into_iter().filter(news).collect());
+    }
+
     /// Reads the rotations while a job waits for its turn, for as long as this node serves.
     pub(super) async fn watch_turns(self: Arc<Self>) {
         while !self.is_draining() {
-            let waits = |job: &usize| self.waits_for_turn(*job, &self.seen(*job));
-            let waiting: Vec<usize> = self.numbers().into_iter().filter(waits).collect();
-            let read = match waiting.is_empty() {
-                true => None,
-                false => match self.store.rotations(None, 0).await {
-                    Ok(views) => Some(Arc::new(views)),
-                    Err(error) => {
-                        tracing::debug!(%error, "the rotations could not be read; the next look tries again");
-                        None
-                    }
-                },
-            };
-            let before = std::mem::replace(&mut *lock(&self.turns.known), read.clone());
-            let news = |job: &usize| {
-                let of = |views: &Option<Arc<Vec<RotationView>>>| self.gist(*job, views.as_deref());
-                of(&before) != of(&read)
-            };
-            self.refresh(waiting.into_iter().filter(news).collect());
+            self.read_turns().await;
             tokio::time::sleep(SPACING).await;
             tokio::select! {
                 () = tokio::time::sleep(READ_EVERY - SPACING) => {}

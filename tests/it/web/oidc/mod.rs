@@ -120,7 +120,7 @@ async fn refused(browser: &Browser, server: &Server, response: Response, sentenc
     assert!(!browser.is_signed_in(server).await, "{sentence}");
 }
 
-const OLD: &str = "This sign-in is not good any more";
+const OLD: &str = "This sign-in is no longer valid";
 const UNPROVED: &str = "could not be verified";
 
 #[tokio::test(flavor = "multi_thread")]

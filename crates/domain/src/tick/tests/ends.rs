@@ -73,6 +73,55 @@ fn off_decides_before_a_hold() {
     assert_eq!(by_hand.why.as_ref().unwrap().to_string(), "held by ops: stocktaking");
 }
 
+#[test]
+fn a_run_by_hand_that_is_given_back_under_a_hold_has_failed_and_is_not_called_lost() {
+    for lost in [false, true] {
+        let mut world = World::new(60 * MINUTE, Rules::default());
+        ask(&mut world, "settle@hand:1").expect("taken in");
+        world.acquire().expect("now");
+        if lost {
+            world.lapse();
+            world.settle();
+            world.acquire().expect("again");
+        }
+        world.hold(true);
+        world.now += SECOND;
+        world.end(RunEnd::Stopped, Then::Unused);
+        world.settle();
+        let entry = world.list.last().expect("an entry");
+        let outcome = if lost { Outcome::Lost } else { Outcome::Failed };
+        assert_eq!(entry.outcome, outcome, "nothing was started, unless an earlier attempt was");
+        assert_eq!(entry.why.as_ref().unwrap().to_string(), "held by ops: stocktaking");
+        world.hold(false);
+        assert!(world.acquire().is_err(), "whoever wants it asks again");
+    }
+}
+
+#[test]
+fn a_tick_that_no_machine_could_start_says_what_each_lacks() {
+    let mut world = World::new(MINUTE, rules(|rules| rules.missed = Missed::Skip));
+    let lacks = |node: &str, what: &str| (NodeName::new(node).expect("a name"), what.to_owned());
+    world.go(1.2);
+    world.schedule.lacks =
+        [lacks("node-b", "dir: gone"), lacks("node-a", "no python9")].into_iter().collect();
+    world.settle();
+    world.go(2.2);
+    world.settle();
+    world.schedule.lacks.clear();
+    world.go(3.2);
+    world.settle();
+    assert_eq!(world.told(), ["1x2 missed", "3 missed"]);
+    assert_eq!(world.why(1), "it could not be started: node-a: no python9; node-b: dir: gone");
+    assert_eq!(world.why(3), "nobody took it in time");
+    // What was in the way at its start says more.
+    world.hold(true);
+    world.go(4.2);
+    world.schedule.lacks = [lacks("node-a", "no python9")].into_iter().collect();
+    world.hold(false);
+    world.settle();
+    assert_eq!(world.why(4), "held by ops: stocktaking");
+}
+
 /// Twelve runs that end well, one after the other: more entries than stand in the record.
 fn twelve(world: &mut World) {
     for _ in 0..12 {

@@ -13,10 +13,8 @@ use soloist_domain::dispatch::{Source, TaskState};
 use soloist_domain::lease::Token;
 use soloist_domain::name::{CollectorName, JobName};
 use soloist_domain::time::Stamp;
-use soloist_store::core::rotation;
 use soloist_store::dispatch::{CollectorView, TaskId};
 use soloist_store::portable::{AT_ONCE, Bookmark, Portable, StoredSource, StoredTask};
-use soloist_store::rotation::RotationView;
 use soloist_store::{Result, copy};
 
 const WHOLE: &str = "INSERT INTO tasks (n, id, source, state, priority, place, at, attempt, token, accepted, collector, \
@@ -52,10 +50,6 @@ impl Portable for BySql {
     async fn fill_collectors(&self, collectors: &[CollectorView]) -> Result<()> {
         let seen = collectors.iter().map(|one| (one.name.clone(), one.seen)).collect();
         self.transact(FillCollectors(seen)).await
-    }
-
-    async fn fill_rotation(&self, view: &RotationView) -> Result<()> {
-        rotation::fill(&*self.0, view).await
     }
 
     async fn empty(&self) -> Result<()> {

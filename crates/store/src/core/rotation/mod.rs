@@ -35,7 +35,6 @@ mod record;
 mod remove;
 mod view;
 
-pub use self::calls::ByRecords;
 pub use self::fill::fill;
 pub use self::known::KnownTurns;
 use self::known::News;
@@ -107,6 +106,8 @@ struct Carried<T> {
     rotation: Rotation,
     /// Of who asked.
     counts: Option<Counts>,
+    /// When it was decided.
+    now: Stamp,
 }
 
 /// Looks, lets `act` decide, and carries out what it says. `counted`: of this answer it must be known how many are ahead.
@@ -129,8 +130,8 @@ async fn decide<T: Send>(
         }))
     })
     .await?;
-    let Carried { rotation, counts, .. } = carried;
-    Ok(Carried { answer: answer.ok_or_else(|| too_often(errand.name))?, rotation, counts })
+    let Carried { rotation, counts, now, .. } = carried;
+    Ok(Carried { answer: answer.ok_or_else(|| too_often(errand.name))?, rotation, counts, now })
 }
 
 /// What an act decides, or that the rotation has no such type.
@@ -162,7 +163,8 @@ async fn carry_out(
         let had = seen.had(errand)?.filter(|(_, until)| *until > now);
         let promised = errand.ask().is_some_and(|ask| round.is_promised_to(ask));
         let dismisses = errand.dismisses(&before);
-        let matters = round.looks_at_queues(errand.ends) && (!promised || had.is_some());
+        let matters =
+            round.looks_at_queues(errand.caller, errand.ends) && (!promised || had.is_some());
         let wanted_depth = match (dismisses, matters) {
             (true, _) => DEEPEST,
             (false, true) => depth,
@@ -204,7 +206,7 @@ async fn carry_out(
         let decided = Decided { errand, seen: &seen, lined, before: &before, now, attempt };
         let Some(planned) = decided.plan(change)? else {
             if fresh && (!must_count || seen.counts.is_some()) {
-                return Ok(Carried { answer: (), rotation, counts: seen.counts });
+                return Ok(Carried { answer: (), rotation, counts: seen.counts, now });
             }
             next = Some(look(store, errand, seen.case, wanted_depth).await?);
             continue;
@@ -233,7 +235,7 @@ async fn carry_out(
                 if let Some((waiter, row)) = row {
                     store.turns().put_row(errand.name, &waiter, row);
                 }
-                return Ok(Carried { answer: (), rotation, counts });
+                return Ok(Carried { answer: (), rotation, counts, now });
             }
             Ok((Changed::Refused, looked)) => {
                 let newest = newest.read(looked)?;

@@ -45,11 +45,11 @@ pub(super) fn page(lang: Language, theme: &str) -> String {
         since: iso(before(60)),
         muted: true,
         text: text(
-            "Node node-c has said nothing since 09:21: it is dead or cut off.",
+            "Node node-c has not reported since 09:21: it is dead or cut off.",
             "节点 node-c 自 09:21 起没有消息，可能已宕机或断网。",
         ),
         pieces: pieces(
-            "Node node-c has said nothing since 09:21: it is dead or cut off.",
+            "Node node-c has not reported since 09:21: it is dead or cut off.",
             "节点 node-c 自 09:21 起没有消息，可能已宕机或断网。",
         ),
         sent: vec![SentView { channel: "ops".to_owned(), begin: None }],
@@ -82,11 +82,8 @@ pub(super) fn page(lang: Language, theme: &str) -> String {
         source: None,
         since: iso(before(began)),
         over: iso(before(ended)),
-        text: text("Labels (labels) crashes again and again.", "“打印标签（labels）”反复崩溃。"),
-        pieces: pieces(
-            "Labels (labels) crashes again and again.",
-            "“打印标签（labels）”反复崩溃。",
-        ),
+        text: text("Labels (labels) crashes repeatedly.", "“打印标签（labels）”反复崩溃。"),
+        pieces: pieces("Labels (labels) crashes repeatedly.", "“打印标签（labels）”反复崩溃。"),
     };
     let view = AlertsView {
         alerts: vec![

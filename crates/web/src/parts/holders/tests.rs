@@ -142,7 +142,7 @@ fn a_program_that_was_lost_is_told_by_the_end_of_its_lease() {
             Language::En,
             [
                 "program lost: its lease ended",
-                "took over from shop-7f in 0 s after its lease ended, up to 5 s after its last word",
+                "took over from shop-7f in 0 s after its lease ended, up to 5 s after its last renewal",
             ],
         ),
         (Language::Zh, ["程序失联，租约到期", "到期时距它最后一次续约最多 5 秒"]),

@@ -1,6 +1,6 @@
-//! The socket to one guard, and what is known of the guard's health.
+//! The socket to one guard, and the guard's health.
 //!
-//! A guard must acknowledge each deadline, and must not outlive the one that it has: otherwise it counts as lost.
+//! A guard must acknowledge each deadline, and must not outlive its own: otherwise it counts as lost.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -41,7 +41,7 @@ pub fn in_force(planned: Containment) -> Containment {
 }
 
 /// The socket to one guard, and what is known of the guard's health.
-pub(super) struct Line {
+pub(super) struct GuardSocket {
     socket: UnixStream,
     pub(super) guard: Pid,
     pub(super) run: RunId,
@@ -62,7 +62,7 @@ pub(super) struct Line {
     pub(super) first: Option<Pid>,
 }
 
-impl Line {
+impl GuardSocket {
     /// Gives the guard at the other end of `socket` its plan.
     pub(super) fn open(socket: OwnedFd, guard: Pid, run: &Run) -> io::Result<Self> {
         send(socket.as_raw_fd(), &run.start, MsgFlags::MSG_NOSIGNAL)?;

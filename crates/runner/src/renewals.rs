@@ -1,9 +1,9 @@
 //! When each owner's renewal is due, and which owners share a call.
 //!
-//! Calls are worth filling up: the next in line go along before they must. But never all at once: renewals sent in one
-//! burst (thousands of leases after a start, or after the store was away) would come due in one burst for ever, and
-//! delay every other caller of the store; so each burst is spread a little before its next time. This file knows names
-//! and instants, and nothing of leases or the store.
+//! Calls are worth filling: the next in order are renewed with them, before they must. But never all at once: renewals sent in one burst
+//! (thousands of leases after a start, or after the store was away) would be due in one burst for ever, and delay every other caller of
+//! the store; so each burst is spread a little before its next time. This file knows names and instants, and nothing of leases or the
+//! store.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,7 +16,7 @@ const EARLY: u32 = 8;
 
 /// Owners in the order in which they are due. One that is taken is out until it is put back.
 #[derive(Debug, Default)]
-pub(super) struct Rounds {
+pub(super) struct Renewals {
     by_due: BTreeMap<(Boot, Owner), Duration>,
 }
 
@@ -37,7 +37,7 @@ impl Party {
     }
 }
 
-impl Rounds {
+impl Renewals {
     /// Puts an owner in, whose renewal is due at `due` and then every `period`.
     pub(super) fn put(&mut self, owner: Owner, due: Boot, period: Duration) {
         self.by_due.insert((due, owner), period / EARLY);
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn nobody_goes_before_somebody_is_due_and_the_last_call_is_filled_with_who_is_due_soon() {
-        let mut rounds = Rounds::default();
+        let mut rounds = Renewals::default();
         for n in 0..30 {
             rounds.put(owner(n), at(1_000 + 10 * n as u64), PERIOD);
         }
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn nobody_is_taken_long_before_the_time() {
-        let mut rounds = Rounds::default();
+        let mut rounds = Renewals::default();
         rounds.put(owner(1), at(1_000), PERIOD);
         rounds.put(owner(2), at(1_251), PERIOD);
         assert_eq!(rounds.take(at(1_000), 10)[0].owners, [owner(1)]);
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn who_was_removed_is_not_taken() {
-        let mut rounds = Rounds::default();
+        let mut rounds = Renewals::default();
         rounds.put(owner(1), at(1_000), PERIOD);
         rounds.put(owner(2), at(1_000), PERIOD);
         rounds.remove(owner(1), at(1_000));
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn a_burst_of_ten_thousand_is_spread_within_some_rounds_and_nobody_waits_longer_than_a_period()
     {
-        let mut rounds = Rounds::default();
+        let mut rounds = Renewals::default();
         (0..10_000).for_each(|n| rounds.put(owner(n), at(1_000), PERIOD));
         let (mut sent, mut largest) = (vec![at(0); 10_000], Vec::new());
         for _round in 0..12 {

@@ -1,4 +1,4 @@
-//! Which nodes are expected to try for a free lease: those alone are given the courtesy of [`soloist_domain::placement`].
+//! Which nodes are expected to try for a free lease: only those get the head start of [`soloist_domain::placement`].
 //!
 //! Being wrong costs a refusal at the store or a few milliseconds, never a second run.
 

@@ -1,4 +1,4 @@
-//! Where every command sits: the configuration, the open store, and who is acting.
+//! The terminal at which a command opens the store itself: the handlers of a node in this process, and who sits here.
 //!
 //! A person who can reach the store from a terminal could do anything to it; the checks of [`soloist_ops`] keep honest people from
 //! mistakes and give the audit a name.
@@ -6,38 +6,39 @@
 use std::sync::Arc;
 
 use super::Failure;
-use soloist_config::{Config, Examination, JobConfig, elsewhere, in_groups};
+use super::tokens::served_at;
+use soloist_config::{Config, Examination};
 use soloist_domain::ensemble;
-use soloist_domain::name::{JobName, UserName};
-use soloist_domain::time::StoreTime;
+use soloist_domain::name::UserName;
 use soloist_ops::audit::TERMINAL;
 use soloist_ops::{Actor, Signature};
-use soloist_process::clock;
+use soloist_remote::Client;
 use soloist_store::accounts::{Accounts, Role, User};
-use soloist_store::feed::Seen;
-use soloist_store::jobs::Jobs;
 use soloist_store::journal::Kind;
-use soloist_store::nodes::{NodeRecord, listed};
-use soloist_store::rotation::{RotationView, Rotations as _};
+use soloist_store::nodes::Nodes as _;
 use soloist_store::{Options, Store, StoreError};
+use soloist_web::here::{self, Here};
 
-/// The open store with its configuration.
-pub struct CommandContext {
-    /// As checked.
-    pub config: Config,
+/// The open store with what answers for it.
+pub(super) struct Terminal {
     /// As opened.
-    pub store: Store,
-    /// Jobs that only nodes with another configuration define.
-    elsewhere: Vec<JobConfig>,
+    pub(super) store: Store,
+    /// Where links lead to.
+    pub(super) served: String,
+    here: Here,
 }
 
-impl CommandContext {
-    /// Opens the store that the configuration names; makes it if there is none and it is to `make` one.
+impl Terminal {
+    /// Opens the store that the configuration names; makes it if there is none and it is to `make` one. The future answers the calls
+    /// of [`Terminal::client`]: whoever makes them drives it.
     ///
     /// # Errors
     /// [`Failure`]: the configuration has problems, there is no store, or it cannot be used.
-    pub async fn open(examined: Examination, make: bool) -> Result<Self, Failure> {
-        let config = examined.config?;
+    pub(super) async fn open(
+        examined: Examination,
+        make: bool,
+    ) -> Result<(Self, impl Future<Output = ()>), Failure> {
+        let mut config = examined.config?;
         let options = Options {
             prefix: config.prefix.clone(),
             longest_lease: config.longest_lease(),
@@ -55,35 +56,16 @@ impl CommandContext {
                     other => Failure::Failed(format!("{url}: {other}")),
                 }
             })?;
-        let elsewhere = elsewhere(
-            &config.jobs,
-            &config.alerting,
-            listed(&store).await?.iter().map(NodeRecord::telling),
-        );
-        Ok(Self { config, store, elsewhere })
+        // The handlers make links, too.
+        config.public_url = served_at(&store.nodes().await?, &config.public_url).to_owned();
+        let served = config.public_url.clone();
+        let (here, answering) = here::open(store.clone(), config);
+        Ok((Self { store, served, here }, answering))
     }
 
-    /// All jobs: those of this configuration, then those that only other nodes define.
-    pub(super) fn jobs(&self) -> Vec<&JobConfig> {
-        let mut jobs: Vec<&JobConfig> = self.config.jobs.iter().chain(&self.elsewhere).collect();
-        in_groups(&mut jobs, |job| job);
-        jobs
-    }
-
-    /// The job of that name.
-    pub(super) fn job(&self, name: &str) -> Result<&JobConfig, Failure> {
-        let known = self.jobs().into_iter().find(|job| job.name.as_str() == name);
-        known.ok_or_else(|| {
-            let names: Vec<&str> = self.jobs().iter().map(|job| job.name.as_str()).collect();
-            Failure::NotFound(match names.as_slice() {
-                [] => format!(
-                    "there is no job {name:?}: the configuration has no jobs (is --config right?)"
-                ),
-                names => {
-                    format!("there is no job {name:?}; the configuration has: {}", names.join(", "))
-                }
-            })
-        })
+    /// A client whose calls `actor` makes.
+    pub(super) fn client(&self, actor: Actor) -> Client {
+        self.here.client(actor)
     }
 
     /// The account of that name.
@@ -118,40 +100,6 @@ impl CommandContext {
             return Ok(acting(login, None));
         }
         self.actor(given).await
-    }
-
-    /// All records of `jobs` as a feed would have seen them just now.
-    pub(super) async fn see(&self, jobs: &[&JobConfig]) -> Result<Vec<Seen>, Failure> {
-        let names: Vec<JobName> = jobs.iter().map(|job| job.name.clone()).collect();
-        let confirmed = clock::boot();
-        let snapshot = self.store.snapshot(&names).await?;
-        let at: StoreTime = snapshot.at;
-        let doubted_until = clock::boot() + snapshot.quarantine;
-        let seen = |record| Seen {
-            record: Arc::new(record),
-            at,
-            confirmed,
-            doubted_until,
-            progressed: None,
-            ended_here: None,
-        };
-        Ok(snapshot.jobs.into_iter().map(seen).collect())
-    }
-
-    /// The nodes as last reported, with what they define.
-    pub(super) async fn nodes(&self) -> Result<Vec<NodeRecord>, Failure> {
-        Ok(listed(&self.store).await?)
-    }
-
-    /// All rotations, if one of `jobs` takes turns.
-    pub(super) async fn rotations(
-        &self,
-        jobs: &[&JobConfig],
-    ) -> Result<Option<Vec<RotationView>>, Failure> {
-        if jobs.iter().all(|job| job.rotation.is_none()) {
-            return Ok(None);
-        }
-        Ok(Some(self.store.rotations(None, 0).await?))
     }
 }
 

@@ -1,27 +1,27 @@
-//! What must not be kept of a script's output: the values of its secrets, replaced by `***`.
+//! Replaces the values of a script's secrets by `***` in the output that is kept.
 //!
-//! It finds a value as it is, and each long line of one that has several. A script that prints a secret in another shape
-//! (base64, in pieces, backwards) is not stopped from it: docs/configuration.md says so.
+//! It finds a value unchanged, and each long line of one that has several. It does not find a secret in another form (base64, in pieces,
+//! backwards): docs/configuration.md says so.
 
 use std::fmt;
 use std::sync::Arc;
 
 /// A shorter value would be found in innocent words.
 const SHORTEST: usize = 8;
-/// What stands in its place.
+/// Its replacement.
 const STARS: &[u8] = b"***";
 
 /// The values that are hidden; cheap to clone.
 #[derive(Clone, Default)]
-pub(super) struct Hidden(Arc<[Vec<u8>]>);
+pub(super) struct Redactor(Arc<[Vec<u8>]>);
 
-impl fmt::Debug for Hidden {
+impl fmt::Debug for Redactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} hidden", self.0.len())
     }
 }
 
-impl Hidden {
+impl Redactor {
     /// Hides these values; each line of one that has several. What is shorter than eight characters is not hidden.
     #[must_use]
     pub(super) fn of<'a>(values: impl Iterator<Item = &'a String>) -> Self {
@@ -98,7 +98,7 @@ mod tests {
 
     fn hidden(values: &[&str], text: &str) -> String {
         let values: Vec<String> = values.iter().map(|value| (*value).to_owned()).collect();
-        Hidden::of(values.iter()).redacted(text.to_owned())
+        Redactor::of(values.iter()).redacted(text.to_owned())
     }
 
     #[test]
@@ -121,19 +121,19 @@ mod tests {
     #[test]
     fn what_may_become_a_value_is_not_shown_before_it_is_known() {
         let values = ["abcdefgh".to_owned(), "efghijkl".to_owned()];
-        let hidden = Hidden::of(values.iter());
+        let hidden = Redactor::of(values.iter());
         let settled = |line: &str| hidden.settled(line.as_bytes());
         assert_eq!(settled("sure? [y/N] "), 12);
         assert_eq!(settled("it is abcd"), 6);
         assert_eq!(settled("it is a"), 6);
         assert_eq!(settled("it is abcdefgh"), 6, "its end may begin the other");
         assert_eq!(settled("it is abcdefgh!"), 15);
-        assert_eq!(Hidden::default().settled(b"abc"), 3);
+        assert_eq!(Redactor::default().settled(b"abc"), 3);
     }
 
     #[test]
     fn it_does_not_show_itself() {
-        let hidden = Hidden::of(["correct horse".to_owned()].iter());
+        let hidden = Redactor::of(["correct horse".to_owned()].iter());
         assert_eq!(format!("{hidden:?}"), "1 hidden");
     }
 }

@@ -1,4 +1,4 @@
-//! What all runs on this node share.
+//! Shared by all runs on this node.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,7 +17,7 @@ use soloist_store::Store;
 
 /// What every run on this node shares.
 #[derive(Clone)]
-pub struct Surroundings {
+pub struct NodeContext {
     /// The store.
     pub store: Store,
     /// Its URL with credentials, for guards.

@@ -8,16 +8,16 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 
-use super::counter::Counter;
+use super::passthrough::Passthrough;
 use super::program::Program;
-use super::relay::Relay;
+use super::work_source::WorkSource;
 use soloist_domain::name::{CollectorName, SourceName};
 use soloist_domain::time::Boot;
 use soloist_process::clock;
 use soloist_store::Opener;
 use soloist_store::dispatch::Waiter;
 
-/// A slot that waits looks at least about this often, whatever it missed.
+/// A waiting slot asks again at least about this often, in case a wake was lost.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// A store that is away is asked again this often.
 pub(super) const ASK_AGAIN: Duration = Duration::from_millis(200);
@@ -78,10 +78,10 @@ impl Stop {
 }
 
 /// What the slots share.
-pub(super) struct Crew {
+pub(super) struct Collector {
     pub(super) with: CollectCommand,
-    pub(super) counter: Counter,
-    pub(super) relay: Relay,
+    pub(super) work_source: WorkSource,
+    pub(super) relay: Passthrough,
     pub(super) stop: watch::Sender<Stop>,
     /// As last read.
     pub(super) leases: Mutex<HashMap<SourceName, Duration>>,
@@ -95,7 +95,7 @@ pub(super) struct Crew {
     pub(super) away: watch::Sender<bool>,
 }
 
-impl Crew {
+impl Collector {
     pub(super) fn is_stopping(&self) -> bool {
         *self.stop.borrow() != Stop::Working
     }

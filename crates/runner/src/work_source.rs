@@ -1,7 +1,7 @@
-//! Where a collector is given work: the store itself, or a node that is asked over HTTP (`--server`).
+//! Where a collector gets its work: the store itself, or a node over HTTP (`--server`).
 //!
-//! At the store a slot that was given nothing waits for its bell; at a node the request itself waits. Everything else is the
-//! same: a request that was not answered is asked again as it was, and may be asked of another node.
+//! At the store an idle slot waits for its bell; at a node the request itself waits. Everything else is the same: an unanswered request
+//! is repeated unchanged, maybe at another node.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ const RESULT_MAX: Duration = Duration::from_secs(3);
 
 /// Who hands out tasks, and takes their results.
 #[derive(Clone)]
-pub(super) enum Counter {
+pub(super) enum WorkSource {
     /// The store; claims are this process's alone.
     Store(Store, ClaimOwner),
     /// A node; claims are the token's.
@@ -95,7 +95,7 @@ fn at_claim(claim: &ClaimId, what: &str) -> String {
     format!("/api/v1/claims/{}{what}", part(&claim.0))
 }
 
-impl Counter {
+impl WorkSource {
     /// Whether requests for work wait for it by themselves.
     pub(super) fn waits(&self) -> bool {
         matches!(self, Self::Server(_))

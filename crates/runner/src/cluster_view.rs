@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::expected::candidates;
+use super::candidates::candidates;
 use super::fitness::Unfit;
 use super::local_job::LocalJob;
 use soloist_config::Scheduled;
@@ -19,7 +19,7 @@ use soloist_store::feed::{Feed, Seen};
 use soloist_store::nodes::{ALIVE_FOR, NodeRecord};
 
 /// The others, as this node sees them.
-pub(super) struct Outlook {
+pub(super) struct ClusterView {
     pub(super) node: NodeName,
     pub(super) feed: Feed,
     draining: bool,
@@ -31,7 +31,7 @@ pub(super) struct Outlook {
     lost: HashMap<NodeName, StoreTime>,
 }
 
-impl Outlook {
+impl ClusterView {
     pub(super) fn new(node: NodeName, feed: Feed, unfit: Arc<Unfit>) -> Self {
         Self { node, feed, draining: false, leaving: false, unfit, lost: HashMap::new() }
     }
@@ -116,7 +116,7 @@ impl Outlook {
         standing(record, &takers, now)
     }
 
-    /// When the lease of another node ended whose run was lost: given back by its guard, or run out. Only for a loss that
+    /// When the lease of another node ended whose run was lost: released by its guard, or expired. Only for a loss that
     /// this node has been waiting for; a node that comes later, or wants the job only now, takes nothing over.
     pub(super) fn vacant_since(&self, job: &LocalJob) -> Option<Boot> {
         let seen = self.feed.job(&job.config.name)?;

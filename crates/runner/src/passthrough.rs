@@ -1,8 +1,8 @@
-//! Passes the output of several commands on to this process's own, unchanged but for this: whole lines stay whole.
+//! Passes the output of several commands to this process's own, unchanged except that whole lines stay whole.
 //!
-//! One thread writes; the readers of the commands' pipes wait for it. So a slow reader slows the commands down,
-//! as a pipe would, and never the renewal of their leases. Once the reader has gone, what is left is thrown away.
-//! A line that does not end is passed on after a second as far as it has come: a question, or a bar of progress.
+//! One thread writes; the readers of the commands' pipes wait for it. So a slow reader slows the commands down, as a pipe would, and never
+//! the renewal of their leases. When the reader is gone, the rest is discarded. A line without an end (a question, a progress bar) is
+//! passed on after a second.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -28,7 +28,7 @@ const STALLED: Duration = Duration::from_secs(1);
 
 /// The way to this process's own standard output and error.
 #[derive(Debug, Clone)]
-pub struct Relay {
+pub struct Passthrough {
     pieces: mpsc::Sender<(Stream, Vec<u8>)>,
     pace: Pace,
 }
@@ -48,7 +48,7 @@ pub(super) struct Writing {
     pace: Pace,
 }
 
-impl Relay {
+impl Passthrough {
     /// Starts the thread that writes.
     ///
     /// # Errors
@@ -85,7 +85,7 @@ impl Relay {
         self.pace.given_up().await;
     }
 
-    /// Reads `pipe` to its end. The last line with something on it is told, too, if it is of standard error.
+    /// Reads `pipe` to its end. The last line that is not empty is reported, too, if it is of standard error.
     pub(super) async fn pass_on(
         self,
         mut pipe: impl AsyncRead + Unpin,
@@ -168,9 +168,9 @@ fn remember(last: &mut Vec<u8>, bytes: &[u8]) {
 mod tests {
     use super::*;
 
-    fn relay(pieces: mpsc::Sender<(Stream, Vec<u8>)>) -> Relay {
+    fn relay(pieces: mpsc::Sender<(Stream, Vec<u8>)>) -> Passthrough {
         let pace = Pace { written: watch::channel(0).1, ending: watch::Sender::new(false) };
-        Relay { pieces, pace }
+        Passthrough { pieces, pace }
     }
 
     async fn relayed(bytes: &[u8]) -> (Vec<Vec<u8>>, Option<String>) {
