@@ -91,7 +91,7 @@ fn rules(source: &Source) -> Rules {
         lease: ms(source.lease_ms),
         max_attempts: source.max_attempts,
         backoff: Backoff { first: ms(5), max: ms(40) },
-        paused: false,
+        ..Rules::default()
     }
 }
 

@@ -92,7 +92,7 @@ fn rules(name: &str, dice: &mut StdRng, unit: Duration) -> Rules {
         lease: lease.max(unit * 20),
         max_attempts: dice.random_range(0..4),
         backoff: Backoff { first, max: first * 3 },
-        paused: false,
+        ..Rules::default()
     }
 }
 

@@ -165,7 +165,7 @@ impl Fields for Rules {
         )
         .default(300_000 * MILLISECOND)
         .kept("max")
-        .option("backoff-max", "Most that the backoff grows to; not less than it")
+        .option("backoff-max", "Most that the backoff grows to")
         .form("rules-tries", "field-backoff-max", "means-backoff-max")
         .said("rule-backoff", "most", Lists::None),
         Field::<Self>::new(

@@ -31,15 +31,16 @@ impl Dice {
     fn rules(&mut self) -> Rules {
         let window = Window { count: 1 + self.roll32(5), span: US + self.span(60) };
         let first = self.span(20);
-        Rules {
+        let rules = Rules {
             gap: if self.chance(2) { Duration::ZERO } else { self.span(30) },
             window: (!self.chance(3)).then_some(window),
             cap: (!self.chance(3)).then_some(1 + self.roll32(6)),
             lease: US * 50,
             max_attempts: self.roll32(4),
             backoff: Backoff { first, max: first + self.span(200) },
-            paused: self.chance(20),
-        }
+            ..Rules::default()
+        };
+        Rules { paused: self.chance(20), ..rules }
     }
 }
 
