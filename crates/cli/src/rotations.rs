@@ -10,7 +10,7 @@ use super::output::{instant, local_of, print, print_json, table, visible};
 use super::removal::sure;
 use super::rules::{self, RuleArgs, behind};
 use soloist_domain::name::{RotationName, TypeName};
-use soloist_domain::rotation::{Reason, Rules, Skip, TypeRules, Written};
+use soloist_domain::rotation::{Reason, Rules, TypeRules, Written};
 use soloist_domain::time::StoreTime;
 use soloist_remote::{Call, part};
 use soloist_view::json::{
