@@ -327,8 +327,7 @@ impl Alerting {
         let now = self.now();
         let cut_off = self.feed.outage().map(|outage| {
             let lasted = clock::boot().since(outage.since);
-            let ms = i64::try_from(lasted.as_millis()).unwrap_or(0);
-            (self.node.clone(), StoreTime(now.0 - ms))
+            (self.node.clone(), now - lasted)
         });
         self.cut.look(&Sight { now, cut_off, ..Sight::default() });
         let on: Vec<usize> =

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::office::Office;
 use super::output::{local_of, print, print_json, table};
 use super::{Failure, ListArgs, duration};
-use soloist_domain::time::StoreTime;
+use soloist_domain::time::{StoreTime, format_duration};
 use soloist_remote::{Call, part};
 use soloist_view::alerts::{AlertsView, ChannelView, Tested};
 use soloist_view::millis;
@@ -155,8 +155,7 @@ async fn list(office: &Office, args: &ListArgs) -> Result<(), Failure> {
         .alerts
         .iter()
         .map(|rule| {
-            let lasting =
-                humantime::format_duration(Duration::from_millis(rule.for_ms)).to_string();
+            let lasting = format_duration(Duration::from_millis(rule.for_ms)).to_string();
             let muted = rule.muted_until.as_deref().map_or_else(|| "-".to_owned(), local_of);
             vec![
                 rule.name.clone(),

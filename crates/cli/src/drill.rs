@@ -15,6 +15,7 @@ use super::switch::because;
 use super::watch::Watch;
 use super::{DrillArgs, Failure};
 use soloist_domain::job::{Exit, RunEnd};
+use soloist_domain::time::millis;
 use soloist_process::clock;
 use soloist_remote::Call;
 use soloist_view::drill::{DrillView, warning};
@@ -176,7 +177,7 @@ fn progress(now: &TakeOver, of: &Ordered, seen: &Progress) -> Progress {
     let (token, ordered) = (of.drill.token, instant(&of.drill.ordered));
     let from_order = |at: &str| {
         let after = instant(at)?.since(ordered?);
-        Some(u64::try_from(after.as_millis()).unwrap_or(u64::MAX))
+        Some(millis(after))
     };
     let lost = now.crashed.as_ref().filter(|run| run.end == Some(RunEnd::Lost));
     let released = lost.and_then(|run| run.ended.as_deref());

@@ -66,6 +66,7 @@ use self::office::Office;
 use self::terminal::Terminal;
 use soloist_config::{Config, Environment, Examination, Overrides, examine};
 use soloist_domain::name::{CollectorName, JobName, NodeName, RotationName, SourceName, UserName};
+use soloist_domain::time::parse_duration;
 use soloist_ops::credentials::Expiry;
 use soloist_remote::{Access, Client};
 use soloist_store::accounts::Role;
@@ -588,7 +589,7 @@ pub struct RunArgs {
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text)
+    parse_duration(text)
         .map_err(|_| "use a number with a unit, for example 250ms, 5s, 10m, 90d".to_owned())
 }
 

@@ -60,8 +60,7 @@ fn since(text: &str) -> Result<StoreTime, String> {
     let ago: Duration = duration(text).map_err(|_| {
         "use how long ago, as in 10m, or an instant, as in 2026-05-04T01:02:03Z".to_owned()
     })?;
-    let ago = i64::try_from(ago.as_millis()).unwrap_or(i64::MAX);
-    Ok(StoreTime(jiff::Timestamp::now().as_millisecond().saturating_sub(ago)))
+    Ok(StoreTime(jiff::Timestamp::now().as_millisecond()) - ago)
 }
 
 impl LogsArgs {

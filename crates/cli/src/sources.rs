@@ -15,11 +15,10 @@ use soloist_desk::dispatch::word;
 use soloist_domain::dispatch::{Reason, Rules};
 use soloist_domain::fields::Given;
 use soloist_domain::name::SourceName;
-use soloist_domain::time::StoreTime;
+use soloist_domain::time::{StoreTime, format_duration, millis};
 use soloist_ops::quota::LONGEST_BLOCK;
 use soloist_remote::{Call, part};
 use soloist_view::json::{Source, SourceList};
-use soloist_view::millis;
 
 #[derive(Deserialize)]
 struct Removed {
@@ -133,7 +132,7 @@ async fn block(
     }
     let call = Call::post(at(name, "/block")).with(&json!({"for_ms": millis(lasting)}));
     office.acting(user).await?.tell(call.repeatable()).await?;
-    let lasting = humantime::format_duration(lasting);
+    let lasting = format_duration(lasting);
     print(&format!("Source {name} serves nobody for {lasting}."))
 }
 
@@ -193,8 +192,8 @@ fn now(source: &Source, at: StoreTime) -> String {
     let left = |until: &str| {
         let left = instant(until).unwrap_or(at).since(at);
         let round = if left < Duration::from_secs(10) { 100 } else { 1_000 };
-        let ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX).div_ceil(round) * round;
-        humantime::format_duration(Duration::from_millis(ms))
+        let ms = millis(left).div_ceil(round) * round;
+        format_duration(Duration::from_millis(ms))
     };
     // A block holds also while there is nothing to serve.
     let paused = source.rules.fill(Rules::default()).paused;

@@ -281,7 +281,7 @@ pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
     if text.trim_start().starts_with('-') {
         return Err(format!("{text:?} is negative: use zero or more, for example \"5s\""));
     }
-    humantime::parse_duration(text).map_err(|_| {
+    soloist_domain::time::parse_duration(text).map_err(|_| {
         format!("{text:?} is not a duration: use for example \"250ms\", \"5s\", \"2m\"")
     })
 }

@@ -6,11 +6,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use humantime::format_duration;
-
 use super::alert::When;
 use super::job::{JobRecord, RunRecord};
-use super::time::{Boot, StoreTime};
+use super::time::{Boot, StoreTime, format_duration};
 
 /// `max_runtime` and `max_silence` of a job, and when its runs count as stuck.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

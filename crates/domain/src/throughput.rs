@@ -39,7 +39,7 @@ pub fn step_of(at: Stamp) -> i64 {
 /// When a step begins.
 #[must_use]
 pub fn begins(step: i64) -> StoreTime {
-    StoreTime(step.saturating_mul(i64::try_from(STEP.as_millis()).unwrap_or(i64::MAX)))
+    StoreTime(step.saturating_mul(crate::time::signed_millis(STEP)))
 }
 
 impl Count {

@@ -6,6 +6,8 @@
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
+/// Lengths of time as people write and read them: in a file, on the command line, in a form.
+pub use humantime::{format_duration, parse_duration};
 use serde::{Deserialize, Serialize};
 
 /// An instant on this machine's CLOCK_BOOTTIME, in nanoseconds since boot.
@@ -55,14 +57,14 @@ impl StoreTime {
 impl Add<Duration> for StoreTime {
     type Output = StoreTime;
     fn add(self, by: Duration) -> StoreTime {
-        StoreTime(self.0.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
+        StoreTime(self.0.saturating_add(signed_millis(by)))
     }
 }
 
 impl Sub<Duration> for StoreTime {
     type Output = StoreTime;
     fn sub(self, by: Duration) -> StoreTime {
-        StoreTime(self.0.saturating_sub(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
+        StoreTime(self.0.saturating_sub(signed_millis(by)))
     }
 }
 
@@ -100,8 +102,7 @@ impl Began {
     /// long as its clock is the same; else counted back, so that what lasts is never shown as younger or older than it is.
     #[must_use]
     pub fn on(self, now: StoreTime, boot: Boot) -> StoreTime {
-        let ago = i64::try_from(boot.since(self.boot).as_millis()).unwrap_or(i64::MAX);
-        let counted = StoreTime(now.0.saturating_sub(ago));
+        let counted = now - boot.since(self.boot);
         self.at.filter(|at| at.apart(counted) <= Self::CLOCKS_AGREE).unwrap_or(counted)
     }
 }
@@ -148,6 +149,12 @@ impl From<StoreTime> for Stamp {
 }
 
 /// Whole milliseconds.
+#[must_use]
+pub fn signed_millis(length: Duration) -> i64 {
+    i64::try_from(length.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// The same, where none is below zero.
 #[must_use]
 pub fn millis(length: Duration) -> u64 {
     u64::try_from(length.as_millis()).unwrap_or(u64::MAX)

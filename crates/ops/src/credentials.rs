@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::{Act, Actor, OpsError, Result, line, noting, quota};
 use soloist_domain::detail::Detail;
 use soloist_domain::name::UserName;
+use soloist_domain::time::parse_duration;
 use soloist_secrets::{new_api_token, session_id};
 use soloist_store::Store;
 use soloist_store::accounts::Accounts as _;
@@ -42,7 +43,7 @@ impl std::str::FromStr for Expiry {
         if text == "never" {
             return Ok(Self::Never);
         }
-        let parsed = humantime::parse_duration(text);
+        let parsed = parse_duration(text);
         parsed
             .map(Self::After)
             .map_err(|_| "use a number with a unit, for example 12h or 90d, or never".to_owned())

@@ -10,12 +10,13 @@ use std::backtrace::{Backtrace, BacktraceStatus};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, SigmaskHow};
+use parking_lot::{Condvar, Mutex};
 
 use crate::clock;
 
@@ -80,7 +81,7 @@ impl Outlet {
             self.write_now(text).unwrap_or_else(|error| failed(&error));
             return;
         }
-        let mut queue = self.lock();
+        let mut queue = self.queue.lock();
         if queue.left_out > 0 || queue.bytes + text.len() > MOST {
             queue.left_out += 1;
         } else {
@@ -96,27 +97,23 @@ impl Outlet {
     /// # Errors
     /// When it cannot be written, as when the reader has gone.
     pub fn write_now(&self, text: &[u8]) -> io::Result<()> {
-        let _pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);
+        let _pen = self.pen.lock();
         (self.write)(text)
     }
 
     /// Waits until everything is written, but not for longer than `patience`.
     pub fn flush(&self, patience: Duration) {
-        let queue = self.lock();
-        drop(self.changed.wait_timeout_while(queue, patience, |queue| queue.busy));
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut queue = self.queue.lock();
+        self.changed.wait_while_for(&mut queue, |queue| queue.busy, patience);
     }
 
     fn write_what_comes(&self) {
-        let mut queue = self.lock();
+        let mut queue = self.queue.lock();
         loop {
             if let Some((text, failed)) = queue.waiting.pop_front() {
                 drop(queue);
                 self.write_now(&text).unwrap_or_else(|error| failed(&error));
-                queue = self.lock();
+                queue = self.queue.lock();
                 queue.bytes -= text.len();
             } else if queue.left_out > 0 {
                 let left_out = std::mem::take(&mut queue.left_out);
@@ -127,11 +124,11 @@ impl Outlet {
                     "{left_out} lines were left out here: nobody read the {} of this process",
                     self.name
                 );
-                queue = self.lock();
+                queue = self.queue.lock();
             } else {
                 queue.busy = false;
                 self.changed.notify_all();
-                queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                self.changed.wait(&mut queue);
             }
         }
     }
@@ -223,7 +220,7 @@ mod tests {
         while !READS.load(Ordering::Acquire) {
             std::thread::yield_now();
         }
-        WRITTEN.lock().unwrap().extend_from_slice(text);
+        WRITTEN.lock().extend_from_slice(text);
         match text {
             b"gone\n" => Err(ErrorKind::BrokenPipe.into()),
             _ => Ok(()),
@@ -237,7 +234,7 @@ mod tests {
             FAILED.fetch_add(1, Ordering::AcqRel);
         });
         PIPE.flush(Duration::from_secs(30));
-        assert_eq!(WRITTEN.lock().unwrap().as_slice(), b"first\ngone\n");
+        assert_eq!(WRITTEN.lock().as_slice(), b"first\ngone\n");
         assert_eq!(FAILED.load(Ordering::Acquire), 1);
 
         READS.store(false, Ordering::Release);
@@ -246,15 +243,15 @@ mod tests {
             PIPE.put(&line);
         }
         PIPE.flush(Duration::from_millis(1));
-        let queue = PIPE.lock();
+        let queue = PIPE.queue.lock();
         assert_eq!((queue.left_out, queue.busy, queue.bytes), (7, true, MOST));
         drop(queue);
         READS.store(true, Ordering::Release);
         PIPE.flush(Duration::from_secs(30));
-        assert_eq!(WRITTEN.lock().unwrap().len(), b"first\ngone\n".len() + MOST);
-        assert_eq!(PIPE.lock().left_out, 0, "it was told");
+        assert_eq!(WRITTEN.lock().len(), b"first\ngone\n".len() + MOST);
+        assert_eq!(PIPE.queue.lock().left_out, 0, "it was told");
         PIPE.put(b"again\n");
         PIPE.flush(Duration::from_secs(30));
-        assert!(WRITTEN.lock().unwrap().ends_with(b"again\n"));
+        assert!(WRITTEN.lock().ends_with(b"again\n"));
     }
 }

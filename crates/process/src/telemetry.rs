@@ -5,9 +5,10 @@
 use std::collections::HashSet;
 use std::hash::Hash;
 use std::io::IsTerminal;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use prometheus::{
     Encoder, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec,
     Opts, Registry, TextEncoder,
@@ -338,7 +339,7 @@ impl Metrics {
     /// Whether a turn of a rotation that has a name here was counted.
     #[must_use]
     pub fn counts_turns(&self) -> bool {
-        !self.types_named.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        !self.types_named.lock().is_empty()
     }
 
     /// A job is in `state` now.
@@ -410,7 +411,7 @@ pub fn observe_store_call(call: &'static str, took: Duration) {
 
 /// Whether this one is among the first `most` that were asked for.
 fn is_named<T: Clone + Eq + Hash>(named: &Mutex<HashSet<T>>, one: &T, most: usize) -> bool {
-    let mut named = named.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut named = named.lock();
     if !named.contains(one) && named.len() < most {
         named.insert(one.clone());
     }

@@ -7,11 +7,11 @@
 
 use std::collections::HashMap;
 use std::future::pending;
-use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 

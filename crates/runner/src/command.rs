@@ -11,7 +11,7 @@ use super::child::{Cause, Child, ChildEvent};
 use super::hold::Hold;
 use super::signals::Signals;
 use soloist_domain::job::Exit;
-use soloist_domain::time::Boot;
+use soloist_domain::time::{Boot, format_duration, millis};
 use soloist_process::clock;
 /// Says something beside the command's own output: that no reader is left, or that it stands still, is no reason to stop or to wait.
 pub(super) use soloist_process::outlet::say;
@@ -33,8 +33,8 @@ pub(super) const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// A time that is left, for people: whole seconds, or milliseconds when it is less than one.
 pub(super) fn rounded(time: Duration) -> impl std::fmt::Display {
-    let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    humantime::format_duration(match ms {
+    let ms = millis(time);
+    format_duration(match ms {
         0..1_000 => Duration::from_millis(ms),
         _ => Duration::from_secs(ms.div_ceil(1_000)),
     })

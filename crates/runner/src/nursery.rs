@@ -9,7 +9,7 @@ use std::io::{self, IoSliceMut};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use nix::cmsg_space;
@@ -19,6 +19,7 @@ use nix::sys::socket::{
 };
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
+use parking_lot::Mutex;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::net::UnixStream;
@@ -106,14 +107,10 @@ impl Nursery {
     }
 }
 
-fn lock(warm: &Waiting) -> MutexGuard<'_, VecDeque<Warm>> {
-    warm.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The first that lives: one may have been killed while it waited.
 fn pop(warm: &Waiting) -> Option<Warm> {
     loop {
-        let first = lock(warm).pop_front()?;
+        let first = warm.lock().pop_front()?;
         if !reap(first.pid) {
             return Some(first);
         }
@@ -212,7 +209,7 @@ impl NurserySocket {
                 offer = self.hear() => match offer {
                     Ok(warm) => {
                         self.ordered = self.ordered.saturating_sub(1);
-                        lock(&self.warm).push_back(warm);
+                        self.warm.lock().push_back(warm);
                     }
                     Err(error) => break Ended::Died(error),
                 },
@@ -222,7 +219,7 @@ impl NurserySocket {
         // Runs that wait for a guard start one of their own now.
         self.queue.clear();
         // The end of their line is what they go by; guards that wait go with their nursery.
-        let left: Vec<Warm> = lock(&self.warm).drain(..).collect();
+        let left: Vec<Warm> = self.warm.lock().drain(..).collect();
         drop(self.socket);
         drop(self.process.wait().await);
         for warm in left {
@@ -240,11 +237,11 @@ impl NurserySocket {
             let Some(ask) = self.queue.pop_front() else { break };
             match ask.send(warm) {
                 Ok(()) => self.refill_at = Instant::now() + REFILL_AFTER,
-                Err(warm) => lock(&self.warm).push_front(warm),
+                Err(warm) => self.warm.lock().push_front(warm),
             }
         }
         let spare = if Instant::now() >= self.refill_at { WARM } else { 0 };
-        let there = lock(&self.warm).len() + self.ordered;
+        let there = self.warm.lock().len() + self.ordered;
         let missing = (self.queue.len() + spare).saturating_sub(there);
         let more = missing.min(UNDER_WAY.saturating_sub(self.ordered));
         if more > 0 {
@@ -261,7 +258,7 @@ impl NurserySocket {
 
     /// Fewer wait than should.
     fn is_short(&self) -> bool {
-        lock(&self.warm).len() + self.ordered < WARM
+        self.warm.lock().len() + self.ordered < WARM
     }
 
     /// The next guard. Nothing is lost when it is not awaited to the end.

@@ -6,7 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use soloist_domain::name::{JobName, TickText};
 use soloist_domain::spent::{self, Once, Spent, Standing};
 use soloist_domain::tick::Ticks;
-use soloist_domain::time::StoreTime;
+use soloist_domain::time::{StoreTime, format_duration, millis};
 
 /// Who meets a lease waits so long for what is noted with it, whatever patience it was given.
 pub(super) const NOTED_WITHIN: Duration = Duration::from_secs(5);
@@ -85,8 +85,8 @@ impl Meant {
 
     /// That it is waited for.
     pub(super) fn waits(&self, name: &JobName) -> String {
-        let ms = u64::try_from(self.wait.as_millis()).unwrap_or(u64::MAX);
-        let wait = humantime::format_duration(Duration::from_millis(ms));
+        let ms = millis(self.wait);
+        let wait = format_duration(Duration::from_millis(ms));
         format!("{name}: waiting {wait} for the tick {:?}", self.once.tick.as_str())
     }
 }

@@ -26,7 +26,7 @@ use soloist_domain::job::Exit;
 use soloist_domain::lease::{Timing, Token};
 use soloist_domain::name::{Owner, RunId};
 use soloist_domain::spent::{Once, Standing};
-use soloist_domain::time::{Boot, StoreTime};
+use soloist_domain::time::{Boot, StoreTime, millis, signed_millis};
 use soloist_process::clock;
 use soloist_remote::{Access, Call, Client, RemoteError, part};
 
@@ -221,7 +221,7 @@ async fn meant(
             Ok(Clock { now: Some(now) }) => {
                 let now = humantime::parse_rfc3339(&now).context("read the clock of the node")?;
                 let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
-                let ms = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
+                let ms = signed_millis(since);
                 break once.at(StoreTime(ms))?;
             }
             Ok(Clock { now: None }) => "the node does not know the store's clock".to_owned(),
@@ -256,8 +256,8 @@ fn ask(with: &RunCommand, request: &Request, wait: Duration) -> Call {
     let wait = wait.min(LONGEST_POLL);
     let mut body = json!({
         "holder": with.program.node, "request_id": request.id,
-        "ttl_ms": u64::try_from(with.timing.ttl.as_millis()).unwrap_or(u64::MAX),
-        "wait_ms": u64::try_from(wait.as_millis()).unwrap_or(0),
+        "ttl_ms": millis(with.timing.ttl),
+        "wait_ms": millis(wait),
     });
     if let Some(once) = &request.once {
         body["tick"] = once.tick.as_str().into();

@@ -3,7 +3,6 @@
 //! An exchange without an answer is repeated unchanged: the same request gets the same answer, and an accepted result is accepted again.
 //! An idle slot waits for its bell.
 
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -49,8 +48,7 @@ impl Collector {
                 Err(error) => break Err(error.into_error()),
             };
             let source = &hand.task.source;
-            let known =
-                self.leases.lock().unwrap_or_else(PoisonError::into_inner).get(source).copied();
+            let known = self.leases.lock().get(source).copied();
             match hand.work(self, known).await {
                 End::Result(report, child) => {
                     finished = Some(Finished { report, key: hand.task.key, child });

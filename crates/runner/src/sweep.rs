@@ -8,12 +8,12 @@
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, getpgrp, getpid};
+use parking_lot::{Mutex, MutexGuard};
 
 use soloist_domain::name::RunId;
 use soloist_guard::cgroup::RunCgroup;
@@ -73,7 +73,7 @@ pub(super) fn become_subreaper() {
 
 /// The living guards of this process. Hold it while starting one: a child that is not listed counts as an orphan.
 pub(super) fn guards() -> MutexGuard<'static, Guards> {
-    GUARDS.lock().unwrap_or_else(PoisonError::into_inner)
+    GUARDS.lock()
 }
 
 /// To be called once the guard is reaped.

@@ -13,7 +13,7 @@ use super::turn_place::{Place, at};
 use super::turn_run::Extending;
 use soloist_domain::lease::{Timing, Token};
 use soloist_domain::rotation::TurnOutcome;
-use soloist_domain::time::Boot;
+use soloist_domain::time::{Boot, millis};
 use soloist_process::clock;
 use soloist_remote::{Call, Client, RemoteError};
 use soloist_store::StoreError;
@@ -54,7 +54,7 @@ pub(super) async fn turn_of_node(
 ) -> anyhow::Result<Option<(Extending, Boot)>> {
     let (mut request, mut wait) = (with.ask().request, Duration::ZERO);
     loop {
-        let ms = u64::try_from(wait.min(LONGEST_POLL).as_millis()).unwrap_or(0);
+        let ms = millis(wait.min(LONGEST_POLL));
         let body = json!({
             "type": with.kind, "worker": with.worker, "request_id": request, "wait_ms": ms,
         });

@@ -13,7 +13,7 @@ use super::trouble::Trouble;
 use soloist_domain::dispatch::TaskOutcome;
 use soloist_domain::lease::Token;
 use soloist_domain::name::SourceName;
-use soloist_domain::time::{Stamp, StoreTime};
+use soloist_domain::time::{Stamp, StoreTime, millis};
 use soloist_remote::{Call, Client, RemoteError, part};
 use soloist_store::dispatch::{
     ClaimAsk, ClaimId, ClaimOwner, Claimed, Dispatch as _, Exchange, Exchanged, Handed, Report,
@@ -123,7 +123,7 @@ impl WorkSource {
             }
             Self::Server(client) => client,
         };
-        let ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+        let ms = millis(wait);
         let asked = claim.map(|ask| {
             json!({
                 "collector": ask.collector, "request_id": ask.request, "max": ask.max,
@@ -255,7 +255,7 @@ fn result(report: &Report) -> Value {
         TaskOutcome::Retry => "retry",
         TaskOutcome::Dead => "dead",
     };
-    let delay = report.delay.map(|delay| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX));
+    let delay = report.delay.map(millis);
     json!({
         "id": report.id, "token": report.token, "outcome": outcome, "delay_ms": delay,
         "error": report.error,

@@ -1,6 +1,6 @@
 //! The newest answer of a schedule, so that a look at a job that waits reads no calendar.
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 
 use soloist_domain::tick::Tick;
 use soloist_domain::time::StoreTime;
@@ -30,7 +30,7 @@ impl Latest {
         instant: StoreTime,
         seek: impl FnOnce() -> Option<Tick>,
     ) -> Option<Tick> {
-        let mut found = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut found = self.0.lock();
         if let Some(Found { from, next }) = found.as_ref()
             && *from <= instant
             && next.as_ref().is_none_or(|next| instant < next.starts)

@@ -5,11 +5,12 @@
 
 pub mod strength;
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq as _;
 use tokio::sync::Semaphore;
@@ -222,7 +223,7 @@ impl Passwords {
         // The caller may be gone before it is done: the place is free only when it is done.
         let working = tokio::task::spawn_blocking(move || {
             let (_queued, _place) = (queued, place);
-            let lock = || spare.lock().unwrap_or_else(PoisonError::into_inner);
+            let lock = || spare.lock();
             let reused = lock().pop();
             let mut memory = reused.unwrap_or_else(Memory::new);
             let done = work(&mut memory);
@@ -355,7 +356,7 @@ mod tests {
         let busy = answers.iter().filter(|answer| **answer == Err(PasswordError::Busy)).count();
         assert_eq!(busy, 60 - AT_ONCE - WAITING);
         assert_eq!(passwords.check(Some(phc), "correct horse".to_owned()).await, Ok(true));
-        assert!(passwords.spare.lock().unwrap().is_empty(), "the memory is given back");
+        assert!(passwords.spare.lock().is_empty(), "the memory is given back");
     }
 
     #[test]

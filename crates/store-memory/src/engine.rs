@@ -1,22 +1,23 @@
 //! The port of jobs in memory: one map, and what the store says of itself.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use rusqlite::Connection;
 
 use super::events::{Bell, Happened};
 use super::records::MemoryRecords;
-use super::{Clock, World, locked, shelf};
+use super::{Clock, World, shelf};
 use soloist_domain::doubt::{self, Epoch};
 #[cfg(test)]
 use soloist_domain::event::JobEvent;
 use soloist_domain::log::LogBounds;
 use soloist_domain::name::{JobName, RunId};
 use soloist_domain::rotation::Memory;
-use soloist_domain::time::{Boot, Stamp, StoreTime};
+use soloist_domain::time::{Boot, Stamp, StoreTime, signed_millis};
 use soloist_store::backend::{Backend, Dispatches};
 use soloist_store::core::{Known, KnownTurns, version};
 use soloist_store::engine::{
@@ -85,9 +86,9 @@ impl MemoryStore {
             shelf: Arc::new(Mutex::new(shelf::empty().expect("a database in memory"))),
             clock,
         };
-        let longest = millis(options.longest_lease);
+        let longest = signed_millis(options.longest_lease);
         // Nothing shows that it was ever used: whatever it forgot is over.
-        store.lock().epoch = Some(Epoch::begin(&store.glance("epoch-0", "0", 0), 1, longest));
+        store.jobs.lock().epoch = Some(Epoch::begin(&store.glance("epoch-0", "0", 0), 1, longest));
         store
     }
 
@@ -129,7 +130,7 @@ impl MemoryStore {
 
     /// Another server has the store from now on, with nothing of its jobs if it `forgot`.
     pub(super) fn restart(&self, forgot: bool) {
-        let mut jobs = self.lock();
+        let mut jobs = self.jobs.lock();
         jobs.server += 1;
         if forgot {
             jobs.jobs.clear();
@@ -137,10 +138,6 @@ impl MemoryStore {
         }
         let server = jobs.server.to_string();
         self.records.remember_as(Memory { server, forgot: None });
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Jobs> {
-        locked(&self.jobs)
     }
 
     fn now(&self) -> StoreTime {
@@ -154,10 +151,10 @@ impl MemoryStore {
 
     /// Judges what the store says of itself, and writes that; what is left of the quarantine.
     fn trust(&self, jobs: &mut Jobs, ttl: Duration) -> Duration {
-        let mut remembers = locked(&self.remembers);
+        let mut remembers = self.remembers.lock();
         let (known, remembered) = &*remembers;
         let (server, fresh) = (jobs.server.to_string(), format!("epoch-{}", jobs.server));
-        let look = self.glance(&fresh, &server, millis(ttl));
+        let look = self.glance(&fresh, &server, signed_millis(ttl));
         let look = doubt::Look { known, remembered: *remembered, ..look };
         let (judged, _) = doubt::judge(jobs.epoch.as_ref(), &look);
         let left = judged.quarantine(look.now);
@@ -165,10 +162,6 @@ impl MemoryStore {
         jobs.epoch = Some(judged);
         Duration::from_millis(u64::try_from(left).unwrap_or(0))
     }
-}
-
-fn millis(span: Duration) -> i64 {
-    i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// What unit tests bring about.
@@ -201,17 +194,17 @@ impl MemoryStore {
     /// Nothing is granted for so long.
     pub(crate) fn doubt(&self, quarantine: Duration) {
         let now = self.now();
-        if let Some(epoch) = &mut self.lock().epoch {
+        if let Some(epoch) = &mut self.jobs.lock().epoch {
             epoch.until = (now + quarantine).0;
         }
     }
 
     pub(crate) fn lose_answers(&self, number: usize) {
-        self.lock().lost = number;
+        self.jobs.lock().lost = number;
     }
 
     pub(crate) fn told(&self, job: &JobName) -> Vec<Vec<JobEvent>> {
-        self.lock().jobs.get(job).map(|row| row.told.clone()).unwrap_or_default()
+        self.jobs.lock().jobs.get(job).map(|row| row.told.clone()).unwrap_or_default()
     }
 }
 
@@ -357,12 +350,12 @@ impl Engine for MemoryStore {
     }
 
     fn estimate(&self, _: &JobName, _: Boot) -> Option<(StoreTime, Duration)> {
-        Some((StoreTime(self.now().0 - millis(self.lag)), Duration::from_millis(250)))
+        Some((StoreTime(self.now().0 - signed_millis(self.lag)), Duration::from_millis(250)))
     }
 
     async fn read(&self, jobs: &[JobName], _: Way) -> Result<Reading> {
         tokio::task::yield_now().await;
-        let mut all = self.lock();
+        let mut all = self.jobs.lock();
         let quarantine = self.trust(&mut all, Duration::ZERO);
         let at = self.now();
         let records = jobs.iter().map(|job| all.stored(job, at)).collect();
@@ -371,7 +364,7 @@ impl Engine for MemoryStore {
     }
 
     async fn observe(&self, jobs: &[JobName]) -> Result<Vec<(u64, Option<Duration>)>> {
-        let mut all = self.lock();
+        let mut all = self.jobs.lock();
         self.trust(&mut all, Duration::ZERO);
         let seen = jobs.iter().map(|job| {
             let stored = all.stored(job, self.now());
@@ -382,7 +375,7 @@ impl Engine for MemoryStore {
 
     async fn commit(&self, change: &Change<'_>) -> Result<Commit> {
         tokio::task::yield_now().await;
-        let mut all = self.lock();
+        let mut all = self.jobs.lock();
         let now = self.clock.change().floor();
         let quarantine =
             change.grant.map_or(Duration::ZERO, |_| self.trust(&mut all, change.reach));
@@ -404,7 +397,7 @@ impl Engine for MemoryStore {
     }
 
     async fn keep(&self, leases: &[Keep<'_>]) -> Result<Vec<Option<Duration>>> {
-        let mut all = self.lock();
+        let mut all = self.jobs.lock();
         let now = self.now();
         let longest = leases.iter().map(|keep| keep.reach).max().unwrap_or_default();
         self.trust(&mut all, longest);
@@ -418,7 +411,7 @@ impl Engine for MemoryStore {
     }
 
     async fn forget(&self, job: &JobName, head: &str) -> Result<bool> {
-        let mut all = self.lock();
+        let mut all = self.jobs.lock();
         let stored = all.stored(job, self.now());
         let same = stored.head == head && stored.lease.is_none();
         if same {
@@ -428,7 +421,7 @@ impl Engine for MemoryStore {
     }
 
     async fn history(&self, job: &JobName, before: Option<&RunId>, limit: usize) -> Result<Page> {
-        let all = self.lock();
+        let all = self.jobs.lock();
         let mut newest_first: Vec<String> = all
             .jobs
             .get(job)
@@ -444,7 +437,7 @@ impl Engine for MemoryStore {
     }
 
     async fn oldest(&self, job: &JobName, number: u64, mark: &str) -> Result<[Option<String>; 3]> {
-        let all = self.lock();
+        let all = self.jobs.lock();
         let Some(row) = all.jobs.get(job) else { return Ok([const { None }; 3]) };
         let mut all_but_newest: Vec<&String> = row.runs.values().collect();
         all_but_newest.pop();
@@ -457,7 +450,7 @@ impl Engine for MemoryStore {
     }
 
     async fn every_lease(&self) -> Result<Vec<(JobName, StoredLease)>> {
-        let all = self.lock();
+        let all = self.jobs.lock();
         let each = all.jobs.keys().map(|job| (job.clone(), all.stored(job, self.now()).lease));
         let mut held: Vec<_> = each.filter_map(|(job, lease)| Some((job, lease?))).collect();
         held.sort_by(|one, other| one.0.cmp(&other.0));
@@ -465,7 +458,7 @@ impl Engine for MemoryStore {
     }
 
     async fn lines(&self, job: &JobName, part: Part, limit: usize) -> Result<Vec<String>> {
-        let all = self.lock();
+        let all = self.jobs.lock();
         let Some(row) = all.jobs.get(job) else { return Ok(Vec::new()) };
         let texts = |lines: &[(u64, String)]| lines.iter().map(|(_, text)| text.clone()).collect();
         let below = |seq| row.log.partition_point(|(number, _)| *number < seq);

@@ -1,12 +1,12 @@
 //! What is told of each change, in the order of the changes, and who listens.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use super::engine::MemoryStore;
-use super::locked;
 use soloist_domain::event::JobEvent;
 use soloist_domain::name::JobName;
 use soloist_domain::time::StoreTime;
@@ -35,7 +35,7 @@ pub(super) struct Bell(Mutex<Vec<mpsc::UnboundedSender<Happened>>>);
 
 impl Bell {
     pub(super) fn ring(&self, happened: &Happened) {
-        locked(&self.0).retain(|listener| listener.send(happened.clone()).is_ok());
+        self.0.lock().retain(|listener| listener.send(happened.clone()).is_ok());
     }
 }
 
@@ -46,7 +46,7 @@ impl Events for MemoryStore {
         let (sender, receiver) = mpsc::channel(WAITING);
         let mut outlet = Outlet::new(sender);
         outlet.deliver(StoreEvent::Subscribed);
-        locked(&self.bell().0).push(listener);
+        self.bell().0.lock().push(listener);
         tokio::spawn(tell(happens, outlet, Arc::clone(self.remembered())));
         Ok(receiver)
     }

@@ -18,8 +18,8 @@ mod events;
 mod records;
 mod shelf;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 pub(crate) use self::engine::MemoryStore;
@@ -126,10 +126,6 @@ impl Clock {
     fn boot(&self) -> Boot {
         Boot(0) + UP + self.now().since(Stamp(BEGINNING))
     }
-}
-
-fn locked<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
 //! The port of what belongs to no job in memory: tables, lists and logs.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 
+use super::Clock;
 use super::events::{Bell, Happened};
-use super::{Clock, locked};
 use soloist_domain::rotation::Memory;
 use soloist_domain::time::Stamp;
 use soloist_store::core::KnownTurns;
@@ -93,16 +94,12 @@ impl MemoryRecords {
 
     /// Another process remembers for the store from now on, or something is found to be missing.
     pub(crate) fn remember_as(&self, memory: Memory) {
-        self.lock().memory = memory;
+        self.world.lock().memory = memory;
     }
 
     /// Writes as the step of another process does.
     pub(super) fn write(&self, write: &Write) {
-        self.lock().write(write);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, World> {
-        locked(&self.world)
+        self.world.lock().write(write);
     }
 }
 
@@ -122,19 +119,19 @@ impl MemoryRecords {
     }
 
     pub(crate) fn lose_answers(&self, number: usize) {
-        self.lock().lost = number;
+        self.world.lock().lost = number;
     }
 
     /// Has `plan` carried out by another process after the next look, or before the next change if that comes first.
     pub(crate) fn interfere(&self, plan: Plan) {
-        self.lock().between = Some(Box::new(move |world| {
+        self.world.lock().between = Some(Box::new(move |world| {
             world.change(&plan);
         }));
     }
 
     /// How many wait, have a row as waiters, and had turns that are known by request.
     pub(crate) fn leftovers(&self) -> [usize; 3] {
-        let world = self.lock();
+        let world = self.world.lock();
         let lists = world.lists.iter().filter(|(name, _)| name.starts_with("turns:queue:"));
         let of = |table: &str| {
             let tables = world.tables.iter().filter(|(name, _)| name.starts_with(table));
@@ -145,7 +142,7 @@ impl MemoryRecords {
 
     /// What was told since this was asked last.
     pub(crate) fn told(&self) -> Vec<Tell> {
-        std::mem::take(&mut self.lock().told)
+        std::mem::take(&mut self.world.lock().told)
     }
 }
 
@@ -331,7 +328,7 @@ impl Records for MemoryRecords {
 
     async fn look(&self, looks: &[Look]) -> Result<Looked> {
         tokio::task::yield_now().await;
-        let mut world = self.lock();
+        let mut world = self.world.lock();
         let found = looks.iter().map(|look| world.look(look)).collect();
         let at = self.clock.now();
         world.interfere();
@@ -349,7 +346,7 @@ impl Records for MemoryRecords {
         refused: &[Look],
     ) -> Result<(Changed, Looked)> {
         tokio::task::yield_now().await;
-        let mut world = self.lock();
+        let mut world = self.world.lock();
         self.clock.change();
         world.interfere();
         let mut answer = world.change(plan);

@@ -7,7 +7,6 @@ use rusqlite::{Connection, params_from_iter};
 
 use super::engine::MemoryStore;
 use super::events::Happened;
-use super::locked;
 use soloist_domain::time::Stamp;
 use soloist_store::dispatch::Waiter;
 use soloist_store::records::{Line, Tell, Write};
@@ -42,7 +41,7 @@ struct Visit<'s> {
 impl Transactions for MemoryStore {
     async fn transact(&self, act: Arc<dyn AnyAct>) -> Result<()> {
         tokio::task::yield_now().await;
-        let mut db = locked(self.shelf());
+        let mut db = self.shelf().lock();
         let tx = db.transaction().map_err(|error| fail(&error))?;
         let (notes, woken) = run(&*act, &tx, self.clock().change())?;
         tx.commit().map_err(|error| fail(&error))?;
@@ -56,7 +55,7 @@ impl Transactions for MemoryStore {
 
     async fn inspect(&self, act: Arc<dyn AnyAct>) -> Result<()> {
         tokio::task::yield_now().await;
-        let mut db = locked(self.shelf());
+        let mut db = self.shelf().lock();
         // Rolled back when it is dropped.
         let tx = db.transaction().map_err(|error| fail(&error))?;
         run(&*act, &tx, self.clock().now()).map(drop)

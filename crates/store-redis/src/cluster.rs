@@ -8,11 +8,12 @@
 //! may have renewed has run out. This file decides nothing about leases, and sends nothing but that question.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use ::redis::AsyncConnectionConfig;
 use ::redis::aio::MultiplexedConnection;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::fault::in_words;
@@ -136,7 +137,7 @@ impl Cluster {
             news: Notify::new(),
         });
         {
-            let mut view = cluster.view();
+            let mut view = cluster.view.lock();
             for seed in &cluster.seeds {
                 cluster.ask_from_now_on(&mut view, seed)?;
             }
@@ -192,7 +193,7 @@ impl Cluster {
                 // Before looking, or what comes between would be missed.
                 news.as_mut().enable();
                 {
-                    let view = self.view();
+                    let view = self.view.lock();
                     if let Some(found) = find(&view, clock::boot()) {
                         return found;
                     }
@@ -206,13 +207,13 @@ impl Cluster {
         };
         match tokio::time::timeout(self.timeout, found).await {
             Ok(found) => found,
-            Err(_) => Err(self.no_majority(&self.view())),
+            Err(_) => Err(self.no_majority(&self.view.lock())),
         }
     }
 
     /// The server that has `slot`, if that is known at this moment and it has not failed.
     pub(super) fn owner_now(&self, slot: HashSlot) -> Option<Arc<Master>> {
-        match self.view().owner(slot, clock::boot()) {
+        match self.view.lock().owner(slot, clock::boot()) {
             Owner::Known(master) => Some(master),
             Owner::Failed(_) | Owner::Unknown => None,
         }
@@ -220,14 +221,14 @@ impl Cluster {
 
     /// Something is wrong with that server: what was said of it before counts no more.
     pub(super) fn doubt(&self, address: &str) {
-        let mut view = self.view();
+        let mut view = self.view.lock();
         view.doubted.insert(address.to_owned(), clock::boot());
         view.nudge();
     }
 
     /// Whether `address` had a slot by the newest answers.
     pub(super) fn names(&self, address: &str) -> bool {
-        self.view().owners.contains(address)
+        self.view.lock().owners.contains(address)
     }
 
     /// For messages.
@@ -274,7 +275,7 @@ impl Cluster {
         at: Boot,
         said: std::result::Result<String, String>,
     ) -> bool {
-        let mut view = self.view();
+        let mut view = self.view.lock();
         let Some(known) = view.known.get_mut(address) else { return false };
         match said {
             Ok(text) => {
@@ -302,15 +303,11 @@ impl Cluster {
         self.news.notify_waiters();
         wanted
     }
-
-    fn view(&self) -> MutexGuard<'_, View> {
-        self.view.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        for known in self.view().known.values() {
+        for known in self.view.lock().known.values() {
             known.asking.abort();
         }
     }

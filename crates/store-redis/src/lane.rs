@@ -7,12 +7,13 @@
 //! to the next one, within the same time. A master that hangs or is gone delays only the calls for its own keys.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ::redis::{
     Arg, Cmd, FromRedisValue, RedisWrite as _, Script, ToRedisArgs, Value, from_redis_value,
 };
+use parking_lot::Mutex;
 use tokio::runtime;
 
 use super::cluster::Cluster;
@@ -181,8 +182,8 @@ impl Lane {
             Self::One(link) => link.call_itself(name).await,
             Self::Near(near) => near.here().call_itself(name).await,
             Self::Each(links) => {
-                *links.name.lock().unwrap_or_else(PoisonError::into_inner) = Some(name.to_owned());
-                let open: Vec<_> = links.open().values().cloned().collect();
+                *links.name.lock() = Some(name.to_owned());
+                let open: Vec<_> = links.links.lock().values().cloned().collect();
                 for link in open {
                     link.call_itself(name).await;
                 }
@@ -232,7 +233,7 @@ async fn one<T: FromRedisValue>(
 impl Near {
     /// That of the current runtime.
     fn here(&self) -> Arc<Link> {
-        let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut links = self.links.lock();
         let link = links
             .entry(runtime::Handle::current().id())
             .or_insert_with(|| Arc::new(Link::new(Arc::clone(&self.route), self.timeout)));
@@ -272,7 +273,7 @@ impl Links {
     }
 
     fn to(&self, master: &Arc<Master>) -> Arc<Link> {
-        let mut links = self.open();
+        let mut links = self.links.lock();
         if let Some(link) = links.get(&master.address) {
             return Arc::clone(link);
         }
@@ -280,15 +281,11 @@ impl Links {
         links.retain(|address, _| self.cluster.names(address));
         let route = Route::Member(Arc::clone(master), Arc::clone(&self.cluster));
         let link = Arc::new(Link::new(Arc::new(route), self.timeout));
-        if let Some(name) = &*self.name.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(name) = &*self.name.lock() {
             link.name_next(name);
         }
         links.insert(Arc::clone(&master.address), Arc::clone(&link));
         link
-    }
-
-    fn open(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Link>>> {
-        self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -79,12 +79,13 @@ mod server;
 mod shards;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ::redis::{ToRedisArgs, Value};
 use async_trait::async_trait;
 use futures_util::future::join_all;
+use parking_lot::{Mutex, MutexGuard};
 
 use self::cluster::Cluster;
 use self::dispatch::Exchanges;
@@ -353,7 +354,7 @@ impl RedisStore {
     }
 
     fn memories(&self) -> MutexGuard<'_, Memories> {
-        self.shared.memories.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.memories.lock()
     }
 
     /// Runs a script that begins with `trust_store.lua`, and remembers what it says of the store.

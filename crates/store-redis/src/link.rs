@@ -5,7 +5,7 @@
 //! at once, then after 50 to 500 ms. Calls in flight on a dropped connection are not disturbed. It decides nothing
 //! about leases; what went wrong becomes a [`StoreError`] in words.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ::redis::aio::MultiplexedConnection;
@@ -13,6 +13,7 @@ use ::redis::{
     AsyncConnectionConfig, Cmd, ErrorKind, FromRedisValue, PushInfo, PushKind, RedisResult, Script,
     ServerErrorKind, Value,
 };
+use parking_lot::Mutex;
 
 use super::fault::{self, in_words};
 use super::route::{Master, Route};
@@ -135,10 +136,6 @@ impl Dialled {
     }
 }
 
-fn lock(slot: &Mutex<Dialled>) -> MutexGuard<'_, Dialled> {
-    slot.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Link {
     pub(super) fn new(route: Arc<Route>, timeout: Duration) -> Self {
         Self { route, timeout, slot: Arc::default(), dial: tokio::sync::Mutex::default() }
@@ -169,12 +166,12 @@ impl Link {
 
     /// Gives connections that are made from now on a name.
     pub(super) fn name_next(&self, name: &str) {
-        lock(&self.slot).name = Some(name.to_owned());
+        self.slot.lock().name = Some(name.to_owned());
     }
 
     /// Gives this connection, and those that come after it, a name, if the server permits that.
     pub(super) async fn call_itself(&self, name: &str) {
-        lock(&self.slot).name = Some(name.to_owned());
+        self.slot.lock().name = Some(name.to_owned());
         if let Err(error) = self.command::<()>(&naming(name), Repeat::Harmless).await {
             tracing::debug!(%error, "the connection stays without a name");
         }
@@ -192,7 +189,7 @@ impl Link {
             Ok(answer) => answer?,
             Err(_) => {
                 self.route.doubt();
-                let hint = if lock(&self.slot).generation == 0 { self.route.silence() } else { "" };
+                let hint = if self.slot.lock().generation == 0 { self.route.silence() } else { "" };
                 return Err(Failure::from(StoreError::Unavailable(format!(
                     "Redis at {} did not answer within {:?}{hint}",
                     self.route.name(),
@@ -229,10 +226,10 @@ impl Link {
             };
             let answer = work.ask(&mut connection).await;
             flight.landed = true;
-            lock(&self.slot).doubted = None;
+            self.slot.lock().doubted = None;
             match answer {
                 Ok(value) => {
-                    lock(&self.slot).failures = 0;
+                    self.slot.lock().failures = 0;
                     return Ok((value, generation));
                 }
                 Err(error) => {
@@ -243,7 +240,7 @@ impl Link {
                     }
                     if breaks(&error) {
                         self.route.doubt();
-                        lock(&self.slot).discard(generation.0);
+                        self.slot.lock().discard(generation.0);
                         if again && error.is_io_error() {
                             again = false;
                             continue;
@@ -256,7 +253,7 @@ impl Link {
     }
 
     fn still_open(&self, generation: Generation) -> Result<MultiplexedConnection> {
-        let slot = lock(&self.slot);
+        let slot = self.slot.lock();
         let open = slot.connection.clone().filter(|_| slot.generation == generation.0);
         open.ok_or_else(|| {
             let name = self.route.name();
@@ -267,7 +264,7 @@ impl Link {
     async fn connection(&self) -> Result<(Generation, MultiplexedConnection)> {
         let master = self.route.master().await?;
         let attempts = {
-            let mut slot = lock(&self.slot);
+            let mut slot = self.slot.lock();
             if slot.master.as_ref().is_some_and(|led| !Arc::ptr_eq(led, &master)) {
                 // The old one may answer still, and must not be asked any more.
                 slot.connection = None;
@@ -279,7 +276,7 @@ impl Link {
         };
         let _turn = self.dial.lock().await;
         let not_before = {
-            let slot = lock(&self.slot);
+            let slot = self.slot.lock();
             match (&slot.connection, &slot.refused) {
                 (Some(connection), _) => {
                     return Ok((Generation(slot.generation), connection.clone()));
@@ -290,9 +287,9 @@ impl Link {
             }
         };
         tokio::time::sleep(not_before.since(clock::boot())).await;
-        let generation = lock(&self.slot).generation + 1;
+        let generation = self.slot.lock().generation + 1;
         let result = self.dial(&master, generation).await;
-        let mut slot = lock(&self.slot);
+        let mut slot = self.slot.lock();
         slot.attempts += 1;
         match result {
             Ok(connection) => {
@@ -323,7 +320,7 @@ impl Link {
         if self.route.may_move() {
             expect_master(&mut connection, &master.address).await?;
         }
-        let name = lock(&self.slot).name.clone();
+        let name = self.slot.lock().name.clone();
         if let Some(name) = name {
             match naming(&name).query_async::<()>(&mut connection).await {
                 Err(error) if error.is_io_error() => return Err(words(error)),
@@ -344,7 +341,7 @@ impl Link {
                 if push.kind == PushKind::Disconnection
                     && let Some(slot) = slot.upgrade()
                 {
-                    lock(&slot).discard(generation);
+                    slot.lock().discard(generation);
                 }
                 Ok::<(), std::convert::Infallible>(())
             })
@@ -386,7 +383,7 @@ struct Flight<'a> {
 impl Drop for Flight<'_> {
     fn drop(&mut self) {
         if !self.landed && clock::boot().since(self.begun) >= GIVEN_UP_AFTER {
-            lock(self.slot).given_up(self.generation, self.begun);
+            self.slot.lock().given_up(self.generation, self.begun);
         }
     }
 }

@@ -3,7 +3,6 @@
 //! Two generic scripts, which know no rule. On a cluster all of it lies under one tag, on one master.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ::redis::{Value, from_redis_value};
 use async_trait::async_trait;
@@ -191,7 +190,7 @@ impl Records for RedisStore {
     }
 
     fn latest(&self) -> Option<Stamp> {
-        locked(&self.shared.latest).and_then(|latest| latest.at(clock::boot()))
+        self.shared.latest.lock().and_then(|latest| latest.at(clock::boot()))
     }
 
     async fn look(&self, looks: &[Look]) -> Result<Looked> {
@@ -210,10 +209,6 @@ impl Records for RedisStore {
     fn turns(&self) -> &KnownTurns {
         &self.shared.turns
     }
-}
-
-fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn packed(plan: &impl Serialize) -> Result<Vec<u8>> {
@@ -348,7 +343,7 @@ impl RedisStore {
         let now = StoreTime(at.div_euclid(1_000));
         let received = clock::boot();
         self.read_clock(&self.keys().epoch(None), now, sent, received);
-        let mut latest = locked(&self.shared.latest);
+        let mut latest = self.shared.latest.lock();
         *latest = Some(Latest::read(*latest, Stamp(at), sent, received));
         Ok(Stamp(at))
     }

@@ -8,13 +8,14 @@
 //! It asks and compares; whether a server is fit to be used is for `link.rs` and `server.rs` to find out.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ::redis::aio::MultiplexedConnection;
 use ::redis::{AsyncConnectionConfig, IntoConnectionInfo};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use parking_lot::Mutex;
 
 use super::route::{Master, prompt, unusable};
 use soloist_domain::time::Boot;
@@ -148,7 +149,7 @@ impl Sentinels {
     /// The master, as a majority named it within the last [`ASKED_AGAIN_AFTER`].
     pub(super) async fn master(&self) -> Result<Arc<Master>> {
         let times = {
-            let heard = self.heard();
+            let heard = self.heard.lock();
             if let Some(master) = heard.believed() {
                 return Ok(master);
             }
@@ -156,7 +157,7 @@ impl Sentinels {
         };
         let _turn = self.turn.lock().await;
         {
-            let heard = self.heard();
+            let heard = self.heard.lock();
             if let Some(master) = heard.believed() {
                 return Ok(master);
             }
@@ -166,7 +167,7 @@ impl Sentinels {
         }
         let at = clock::boot();
         let answer = self.ask().await;
-        let mut heard = self.heard();
+        let mut heard = self.heard.lock();
         heard.times += 1;
         match answer {
             Ok(address) => {
@@ -195,12 +196,12 @@ impl Sentinels {
     }
 
     pub(super) fn doubt(&self) {
-        self.heard().doubtful = true;
+        self.heard.lock().doubtful = true;
     }
 
     /// `NAME (HOST:PORT)`.
     pub(super) fn label(&self) -> String {
-        let heard = self.heard();
+        let heard = self.heard.lock();
         let address = heard.master.as_ref().map_or("nowhere yet", |m| &m.address);
         format!("{} ({address})", self.name)
     }
@@ -288,10 +289,6 @@ impl Sentinels {
             said.join(", ")
         )))
     }
-
-    fn heard(&self) -> MutexGuard<'_, Heard> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// One of them.
@@ -308,7 +305,7 @@ impl Sentinel {
         ask: &::redis::Cmd,
         patience: Duration,
     ) -> std::result::Result<T, String> {
-        let slot = || self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let slot = || self.connection.lock();
         let asked = async {
             let open = slot().clone();
             if let Some(mut connection) = open {

@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use super::Locks;
 use super::locks::{Node, Taken};
-use super::{Locks, lock};
 use soloist_domain::log::LogBounds;
 use soloist_domain::name::{JobName, Owner, RunId};
 use soloist_domain::time::{Boot, Stamp, StoreTime};
@@ -208,11 +208,11 @@ impl Coordinated {
         let reading = self.records.read(jobs, way).await?;
         let (locks, epoch) = (&self.locks, &reading.epoch);
         let of = jobs.first().filter(|_| locks.sharded).cloned();
-        let before = lock(&locks.epochs).entry(of.clone()).or_insert_with(|| epoch.clone()).clone();
+        let before = locks.epochs.lock().entry(of.clone()).or_insert_with(|| epoch.clone()).clone();
         // Should that fail, the next reading does it.
         if before != *epoch && soloist_store::coordination::set(&*self.records).await.is_ok() {
-            lock(&locks.epochs).insert(of, epoch.clone());
-            lock(&locks.mine).values_mut().for_each(|mine| mine.text.clear());
+            locks.epochs.lock().insert(of, epoch.clone());
+            locks.mine.lock().values_mut().for_each(|mine| mine.text.clear());
         }
         Ok(reading)
     }

@@ -15,10 +15,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use zookeeper_client::CreateMode::Persistent;
 
+use super::Locks;
 use super::events::WAKES;
 use super::link::{Op, Session, Written};
 use super::locks::{ATTEMPTS, LEASES, Mine, TERMS};
-use super::{Locks, lock};
 use soloist_domain::time::Boot;
 use soloist_process::clock;
 use soloist_store::{Result, StoreError};
@@ -69,7 +69,7 @@ impl Era {
 impl Locks {
     /// The present era, as this session sees it.
     pub(super) async fn era(&self, session: &Session) -> Result<Era> {
-        let known = lock(&session.era).clone();
+        let known = session.era.lock().clone();
         match known {
             Some(era) => Ok(era),
             None => self.look_at_era(session, false).await,
@@ -78,7 +78,7 @@ impl Locks {
 
     /// How much longer nothing is granted, as far as this process knows.
     pub(super) fn quiet(&self) -> Duration {
-        let known = lock(&self.era);
+        let known = self.era.lock();
         known.as_ref().map_or(Duration::ZERO, |era| era.quiet_until.since(clock::boot()))
     }
 
@@ -113,7 +113,7 @@ impl Locks {
             }
             let probe = Op::Set(PROBE.to_owned(), String::new(), None);
             let Written::Done(now) = session.write(&[probe]).await? else { continue };
-            let known = lock(&self.era).clone();
+            let known = self.era.lock().clone();
             let back = known.as_ref().is_some_and(|known| now < known.newest);
             if let Some(era) = found.as_ref().filter(|era| era.epoch == epoch(now) && !back) {
                 return Ok(self.learn(session, era.clone(), now));
@@ -135,7 +135,7 @@ impl Locks {
     fn learn(&self, session: &Session, mut era: Era, zxid: i64) -> Era {
         let now = clock::boot();
         let reach = era.longest.max(era.before).max(self.longest);
-        let mut last = lock(&self.era);
+        let mut last = self.era.lock();
         (era.newest, era.quiet_until) = match &*last {
             Some(known) if known.id == era.id => (zxid.max(known.newest), known.quiet_until),
             // Who began it may have known less of what was held before.
@@ -151,14 +151,14 @@ impl Locks {
             }
         };
         *last = Some(era.clone());
-        *lock(&session.era) = Some(era.clone());
+        *session.era.lock() = Some(era.clone());
         era
     }
 
     /// The era that follows.
     fn next(&self, old: Option<&Era>, known: Option<&Era>, epoch: i64, unused: bool) -> Era {
         let lasts = |mine: &&Mine| mine.until > clock::boot();
-        let longest = lock(&self.mine).values().filter(lasts).map(|mine| mine.ttl).max();
+        let longest = self.mine.lock().values().filter(lasts).map(|mine| mine.ttl).max();
         let longest = longest.unwrap_or_default();
         let mut before = self.longest.max(longest);
         // What was forgotten before may matter as long as that era was young.

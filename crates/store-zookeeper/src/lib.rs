@@ -26,10 +26,11 @@ mod locks;
 mod server;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 
 use self::engine::Coordinated;
 use self::era::Era;
@@ -146,8 +147,4 @@ impl Coordination for Locks {
     async fn texts(&self, jobs: Option<&[JobName]>) -> Result<BTreeMap<JobName, String>> {
         self.lease_texts(jobs).await
     }
-}
-
-fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
-    what.lock().unwrap_or_else(PoisonError::into_inner)
 }

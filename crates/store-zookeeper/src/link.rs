@@ -13,9 +13,10 @@
 //! done; what was queued may still run, before everything that the same session is asked later.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 use zookeeper_client::{
     Acls, AddWatchMode, Client, CreateMode, Error, MultiWriteError, MultiWriteResult,
@@ -23,7 +24,6 @@ use zookeeper_client::{
 };
 
 use super::era::Era;
-use super::lock;
 use soloist_domain::ensemble::Ensemble as Place;
 use soloist_process::clock;
 use soloist_store::{Result, StoreError};
@@ -207,7 +207,7 @@ impl Ensemble {
     /// # Errors
     /// [`StoreError::Unsupported`]: the ensemble grants none that is long enough. [`StoreError::Unavailable`].
     pub(super) async fn session(&self, ttl: Option<Duration>) -> Result<Arc<Session>> {
-        let slot = Arc::clone(lock(&self.sessions).entry(ttl).or_default());
+        let slot = Arc::clone(self.sessions.lock().entry(ttl).or_default());
         let mut slot = slot.lock().await;
         if let Some(session) = slot.as_ref().filter(|session| !session.is_over()) {
             return Ok(Arc::clone(session));

@@ -24,8 +24,8 @@ use std::time::Duration;
 use futures_util::future::try_join_all;
 use zookeeper_client::CreateMode::{Ephemeral, Persistent};
 
+use super::Locks;
 use super::link::{Op, Session, Written};
-use super::{Locks, lock};
 use soloist_domain::name::JobName;
 use soloist_domain::time::Boot;
 use soloist_process::clock;
@@ -118,7 +118,7 @@ impl Half {
         let mine = Mine { until: clock::boot() + mine.ttl, ..mine.clone() };
         self.asked = None;
         self.locks.attend(mine.id.clone(), mine.ttl);
-        lock(&self.locks.mine).insert(mine.id.job.clone(), mine);
+        self.locks.mine.lock().insert(mine.id.job.clone(), mine);
         Ok(())
     }
 
@@ -218,7 +218,7 @@ impl Locks {
     /// Deletes that node; also done if it is another one now. If it fails, it continues by itself.
     pub(super) async fn remove(self: &Arc<Self>, node: &Node) -> Result<()> {
         let Node { id, .. } = node;
-        if let Some(mine) = lock(&self.mine).get_mut(&id.job).filter(|mine| mine.id.is(id)) {
+        if let Some(mine) = self.mine.lock().get_mut(&id.job).filter(|mine| mine.id.is(id)) {
             mine.until = Boot(0);
         }
         let ended = self.end(id).await;
@@ -263,7 +263,7 @@ impl Locks {
 
     /// What is left of a lease. Once nothing is, it is never more again.
     fn left(&self, id: &Id) -> Duration {
-        let all = lock(&self.mine);
+        let all = self.mine.lock();
         let mine = all.get(&id.job).filter(|mine| mine.id.is(id));
         mine.map_or(Duration::ZERO, |mine| mine.until.since(clock::boot()))
     }
@@ -288,7 +288,7 @@ impl Locks {
                     && mine.ttl == lease.ttl
                     && !mine.id.session.is_over()
             };
-            let all = lock(&self.mine);
+            let all = self.mine.lock();
             held.extend(all.get(lease.job).filter(fits).map(|mine| (nth, mine.clone())));
         }
         held.sort_by_key(|(_, mine)| mine.id.owner);
@@ -296,7 +296,7 @@ impl Locks {
         let batches = parties.flat_map(|party| party.chunks(BATCH));
         let checked = try_join_all(batches.map(|batch| self.check(batch.to_vec()))).await?;
         let mut kept = vec![None; leases.len()];
-        let mut all = lock(&self.mine);
+        let mut all = self.mine.lock();
         for (nth, Mine { id, ttl, .. }) in checked.into_iter().flatten() {
             let Some(mine) = all.get_mut(&id.job).filter(|mine| mine.id.is(&id)) else { continue };
             let now = clock::boot();

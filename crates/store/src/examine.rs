@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::jobs::Jobs;
 use super::{Store, StoreError};
-use soloist_domain::time::{Boot, StoreTime};
+use soloist_domain::time::{Boot, StoreTime, signed_millis};
 use soloist_process::clock;
 
 /// How much a finding weighs.
@@ -115,10 +115,6 @@ impl Trip {
     }
 }
 
-fn ms(span: Duration) -> i64 {
-    i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
-}
-
 fn latency(trips: &[Trip]) -> Finding {
     let mut took: Vec<Duration> = trips.iter().map(Trip::took).collect();
     took.sort();
@@ -136,7 +132,8 @@ fn latency(trips: &[Trip]) -> Finding {
 }
 
 fn offset(trips: &[Trip]) -> Finding {
-    let offset = trips.last().map_or(0, |last| last.at.0 - (last.wall - ms(last.took()) / 2));
+    let offset =
+        trips.last().map_or(0, |last| last.at.0 - (last.wall - signed_millis(last.took()) / 2));
     let what = format!("the store's clock is {offset:+} ms from this machine's wall clock");
     if offset.abs() < 1_000 {
         return Finding::ok("clock offset", what);
@@ -155,8 +152,8 @@ fn rate(trips: &[Trip]) -> Finding {
         return Finding::ok(check, "not measured");
     };
     let passed = last.at.0 - first.at.0;
-    let least = ms(last.sent.since(first.received)) - GRAIN_MS;
-    let most = ms(last.received.since(first.sent)) + GRAIN_MS;
+    let least = signed_millis(last.sent.since(first.received)) - GRAIN_MS;
+    let most = signed_millis(last.received.since(first.sent)) + GRAIN_MS;
     let here = (least + most) / 2;
     let what = format!("the store counted {passed} ms while this machine counted {here} ms");
     let slack = most / 100;

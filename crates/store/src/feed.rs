@@ -11,9 +11,10 @@
 mod follow;
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::RwLock;
 use tokio::sync::{broadcast, watch};
 
 use crate::Store;
@@ -449,15 +450,14 @@ impl Feed {
     #[must_use]
     pub fn store_time(&self, boot: Boot) -> Option<StoreTime> {
         let (at, asked) = self.read(|p| p.clock)?;
-        let before = i64::try_from(asked.since(boot).as_millis()).unwrap_or(0);
-        Some(StoreTime((at + boot.since(asked)).0.saturating_sub(before)))
+        Some(at + boot.since(asked) - asked.since(boot))
     }
 
     /// When `node`, as last read, renewed itself for the last time.
     #[must_use]
     pub fn heard(&self, node: &NodeRecord) -> Option<StoreTime> {
         let read = self.store_time(self.read(|p| p.nodes_at))?;
-        Some(StoreTime(read.0.saturating_sub(i64::try_from(node.age_ms).unwrap_or(0))))
+        Some(read - Duration::from_millis(node.age_ms))
     }
 
     /// Changes from now on. A listener that lags reads everything again.
@@ -512,11 +512,11 @@ impl Feed {
     }
 
     fn read<T>(&self, look: impl FnOnce(&Pictures) -> T) -> T {
-        look(&self.shared.pictures.read().unwrap_or_else(PoisonError::into_inner))
+        look(&self.shared.pictures.read())
     }
 
     fn write<T>(&self, change: impl FnOnce(&mut Pictures) -> T) -> T {
-        change(&mut self.shared.pictures.write().unwrap_or_else(PoisonError::into_inner))
+        change(&mut self.shared.pictures.write())
     }
 
     fn tell(&self, change: Change) {

@@ -38,11 +38,12 @@ pub mod ticks;
 pub mod timeline;
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 
 use self::backend::{Backend, Dispatches};
 use self::coordination::Coordination;
@@ -240,7 +241,7 @@ impl Store {
             if opened.is_ok() && !options.checked {
                 opened = self.agree_on_leases(options).await;
             }
-            let mut shut = self.shut.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut shut = self.shut.lock();
             *shut = match &opened {
                 Ok(()) => None,
                 Err(StoreError::Unavailable(why)) => Some(why.clone()),
@@ -307,7 +308,7 @@ impl Store {
     }
 
     fn answers(&self) -> Result<()> {
-        let shut = self.shut.lock().unwrap_or_else(PoisonError::into_inner);
+        let shut = self.shut.lock();
         shut.as_ref().map_or(Ok(()), |why| Err(StoreError::Unavailable(why.clone())))
     }
 

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use soloist_domain::doubt::{Epoch, Look, judge};
-use soloist_domain::time::{Boot, StoreTime};
+use soloist_domain::time::{Boot, StoreTime, signed_millis};
 
 /// Two readings of the clocks may differ by this much before it is called a jump, plus 1 % of what lies between.
 const SLACK_MS: i64 = 250;
@@ -130,7 +130,7 @@ impl Memory {
                 // The seconds of the wall clock that began since its start: a server that says `1` may be a millisecond old.
                 let up = seen.up.saturating_sub(Duration::from_secs(1));
                 let up = if opening.unused { up } else { Duration::ZERO };
-                let lost = last.store.0 - i64::try_from(up.as_millis()).unwrap_or(i64::MAX);
+                let lost = last.store.0 - signed_millis(up);
                 (Epoch::begin(&look, lost, signed(opening.longest_ms)), true)
             }
             _ => judge(seen.record.as_ref(), &look),
@@ -192,8 +192,7 @@ fn in_ms(at: Boot) -> i64 {
 }
 
 fn signed_ms(from: Boot, to: Boot) -> i64 {
-    let ms = |d: Duration| i64::try_from(d.as_millis()).unwrap_or(i64::MAX);
-    ms(to.since(from)) - ms(from.since(to))
+    signed_millis(to.since(from)) - signed_millis(from.since(to))
 }
 
 #[cfg(test)]

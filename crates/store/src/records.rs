@@ -172,7 +172,7 @@ pub struct Line {
     pub entry: String,
     /// How often it happened; the entry says so if it is more than once.
     pub count: u64,
-    /// So many of the newest entries are kept, at least.
+    /// So many of the newest entries are kept, and fewer than [`SPARE`] more.
     pub kept: usize,
     /// It may be counted instead of written.
     pub fold: Option<Fold>,
@@ -194,6 +194,9 @@ pub struct Fold {
 pub fn folds(log: &str) -> String {
     format!("{log}:folds")
 }
+
+/// A log may be cut only at each entry whose number is a multiple of this, of those that were added to it.
+pub const SPARE: u64 = 64;
 
 /// More keys than these are not remembered: then nothing is, and folding begins anew.
 pub const FOLDS_KEPT: usize = 4_096;

@@ -9,6 +9,7 @@ use crate::words::{Language, Piece, Zone, instants, iso, visible};
 use soloist_config::Alerting;
 use soloist_domain::alert::{On, When};
 use soloist_domain::name::JobName;
+use soloist_domain::time::millis;
 use soloist_store::alerts::{Book, Incident, Told};
 
 /// Which messages a channel took.
@@ -183,7 +184,7 @@ impl AlertsView {
             AlertView {
                 name: rule.name.clone(),
                 when: rule.when.as_str().to_owned(),
-                for_ms: u64::try_from(rule.lasting.as_millis()).unwrap_or(u64::MAX),
+                for_ms: millis(rule.lasting),
                 jobs: rule.jobs.iter().filter(|job| !hides(job)).cloned().collect(),
                 to: rule.to.clone(),
                 on: on.collect(),

@@ -12,7 +12,7 @@ use soloist_domain::job::{
 };
 use soloist_domain::limits::{Limit, Quiet};
 use soloist_domain::tick::{Clock, Open, Phase, Tick, next_tick};
-use soloist_domain::time::StoreTime;
+use soloist_domain::time::{StoreTime, millis};
 
 /// How far the clocks of node and store may be apart when a limit is reached.
 const CLOCKS: Duration = Duration::from_millis(500);
@@ -63,7 +63,7 @@ impl Scene<'_> {
     }
 
     pub(super) fn ago(&self, length: Duration) -> StoreTime {
-        StoreTime(self.now.0.saturating_sub(i64::try_from(length.as_millis()).unwrap_or(0)))
+        self.now - length
     }
 
     /// `exit 1`, `signal 9`, or that it could not be started.
@@ -162,10 +162,9 @@ impl Scene<'_> {
         let left = lease.expires_in.saturating_sub(self.age).min(lease.ttl);
         let seconds = |length: Duration| Arg::from(format!("{:.1}", length.as_secs_f64()));
         let args = [("left", seconds(left)), ("ttl", seconds(lease.ttl))];
-        let milliseconds = |length: Duration| u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
         Some(LeaseLeft {
-            left_ms: milliseconds(left),
-            ttl_ms: milliseconds(lease.ttl),
+            left_ms: millis(left),
+            ttl_ms: millis(lease.ttl),
             text: say(self.lang, "lease-left", &args),
         })
     }

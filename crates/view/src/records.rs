@@ -9,7 +9,7 @@ use crate::words::iso;
 use soloist_domain::job::{Exit, RunEnd};
 use soloist_domain::lease::Token;
 use soloist_domain::name::{JobName, NodeName};
-use soloist_domain::time::StoreTime;
+use soloist_domain::time::{StoreTime, millis};
 use soloist_domain::timeline::{Timeline, WantKind, Wanted};
 use soloist_store::journal::{AuditEntry, LogLine, RunEntry, Stream};
 use soloist_store::leases::HeldLease;
@@ -139,7 +139,7 @@ impl From<&Timeline> for TimelineView {
         let takeovers = line.takeovers();
         let took = |token: Token| {
             let found = takeovers.iter().find(|one| one.token == token);
-            found.map(|one| u64::try_from(one.took.as_millis()).unwrap_or(u64::MAX))
+            found.map(|one| millis(one.took))
         };
         let spans = line.spans.iter().map(|span| SpanView {
             node: span.node.to_string(),
@@ -398,7 +398,7 @@ impl HeldLeaseView {
             node: (!lease.owner.is_program()).then(|| lease.node.to_string()),
             token: lease.token.0,
             since: iso(lease.since),
-            expires_in_ms: u64::try_from(lease.expires_in.as_millis()).unwrap_or(u64::MAX),
+            expires_in_ms: millis(lease.expires_in),
             watched: !lease.owner.is_program() || watched(name, lease.token),
         }
     }

@@ -4,11 +4,12 @@
 //! may be cached for ever; another hash is another version of the program and gets 404.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
 use actix_web::http::header::{self, ContentEncoding, ETag, EntityTag, Header as _, IfNoneMatch};
 use actix_web::{HttpRequest, HttpResponse, web};
 use bytes::Bytes;
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
 use super::compress::{Effort, encode, wanted};
@@ -81,8 +82,7 @@ pub fn url(path: &str) -> String {
 fn encoded(name: &'static str, bytes: &'static [u8], encoding: ContentEncoding) -> Bytes {
     type Known = HashMap<(&'static str, &'static str), Bytes>;
     static KNOWN: OnceLock<Mutex<Known>> = OnceLock::new();
-    let mut known =
-        KNOWN.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = KNOWN.get_or_init(Mutex::default).lock();
     let make =
         || encode(bytes, encoding, Effort::Thorough).map_or(Bytes::from_static(bytes), Bytes::from);
     known.entry((name, encoding.as_str())).or_insert_with(make).clone()

@@ -10,13 +10,14 @@ use std::fmt;
 use std::future::{Ready, ready};
 use std::net::IpAddr;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::cookie::{Cookie, SameSite};
 use actix_web::dev::Payload;
 use actix_web::http::header;
 use actix_web::{FromRequest, HttpMessage as _, HttpRequest};
+use parking_lot::Mutex;
 
 use super::address::Client;
 use super::error::WebError;
@@ -343,7 +344,7 @@ impl Identities {
         let Shown::Token { hash, .. } = shown else { return };
         let now = clock::boot();
         {
-            let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut noted = self.noted.lock();
             if noted.get(hash).is_some_and(|at| now.since(*at) < USE_NOTED_EVERY) {
                 return;
             }
@@ -406,19 +407,19 @@ impl Identities {
     #[must_use]
     pub fn seen_just_now(&self, shown: &Shown) -> Option<Caller> {
         let Shown::Token { .. } = shown else { return None };
-        let remembered = self.lock();
+        let remembered = self.remembered.lock();
         let (caller, at) = remembered.get(shown)?;
         (clock::boot().since(*at) < BELIEVED_FOR).then(|| caller.clone())
     }
 
     /// Forgets a credential at once (it was signed out here).
     pub fn forget(&self, shown: &Shown) {
-        self.lock().remove(shown);
+        self.remembered.lock().remove(shown);
     }
 
     fn remember(&self, caller: &Caller) {
         let now = clock::boot();
-        let mut remembered = self.lock();
+        let mut remembered = self.remembered.lock();
         if remembered.len() >= REMEMBERED_AT_MOST && !remembered.contains_key(&caller.shown) {
             remembered.retain(|_, (_, at)| now.since(*at) < REMEMBERED_FOR);
             if remembered.len() >= REMEMBERED_AT_MOST {
@@ -431,13 +432,9 @@ impl Identities {
     /// The caller that was seen under this credential in the last minutes: good enough to look at an old picture, and for nothing else.
     #[must_use]
     pub fn recall(&self, shown: &Shown) -> Option<Caller> {
-        let remembered = self.lock();
+        let remembered = self.remembered.lock();
         let (caller, at) = remembered.get(shown)?;
         (clock::boot().since(*at) < REMEMBERED_FOR).then(|| caller.clone())
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Shown, (Caller, Boot)>> {
-        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -8,13 +8,14 @@
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use actix_web::rt::net::TcpStream;
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::socket::{setsockopt, sockopt};
+use parking_lot::Mutex;
 use socket2::SockRef;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -142,7 +143,7 @@ impl Connections {
             None if address.to_canonical().is_loopback() => usize::MAX,
             None => PER_ADDRESS,
         };
-        let mut by_address = self.counts.lock();
+        let mut by_address = self.counts.by_address.lock();
         let here = by_address.entry(place).or_default();
         if here.open >= most {
             return None;
@@ -150,12 +151,6 @@ impl Connections {
         here.open += 1;
         self.counts.open.fetch_add(1, Ordering::Relaxed);
         Some(Counted { all: self.clone(), peer, place })
-    }
-}
-
-impl Counts {
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<IpAddr, Guests>> {
-        self.by_address.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -200,7 +195,7 @@ impl Counted {
     /// The receiver hears when it is given up: when it is the oldest of an address that has too many.
     fn begin_handshake(&self) -> (Handshake<'_>, oneshot::Receiver<()>) {
         let (sender, receiver) = oneshot::channel();
-        let mut by_address = self.all.counts.lock();
+        let mut by_address = self.all.counts.by_address.lock();
         let here = by_address.entry(self.place).or_default();
         here.begun += 1;
         let number = here.begun;
@@ -220,7 +215,7 @@ struct Handshake<'c> {
 
 impl Drop for Handshake<'_> {
     fn drop(&mut self) {
-        if let Some(here) = self.of.all.counts.lock().get_mut(&self.of.place) {
+        if let Some(here) = self.of.all.counts.by_address.lock().get_mut(&self.of.place) {
             here.handshakes.retain(|(number, _)| *number != self.number);
         }
     }
@@ -230,7 +225,7 @@ impl Drop for Counted {
     fn drop(&mut self) {
         let counts = &self.all.counts;
         counts.open.fetch_sub(1, Ordering::Relaxed);
-        let mut by_address = counts.lock();
+        let mut by_address = counts.by_address.lock();
         if let Some(here) = by_address.get_mut(&self.place) {
             here.open = here.open.saturating_sub(1);
             if here.open == 0 {
@@ -322,7 +317,7 @@ mod tests {
         assert_eq!(past(&usual, "192.0.2.1", 205), 5);
         assert_eq!(past(&usual, "192.0.2.1", 200), 0, "the others are over");
         assert_eq!(past(&usual, "127.0.0.1", 1_000), 0, "a proxy on this machine");
-        assert_eq!(usual.counts.lock().len(), 0, "nothing is left of them");
+        assert_eq!(usual.counts.by_address.lock().len(), 0, "nothing is left of them");
         assert_eq!(usual.counts.open.load(Ordering::Relaxed), 0);
         let said = counting(
             "limits = { connections_per_address = 3 }\ntrusted_proxies = [\"10.0.0.0/8\"]",
@@ -360,6 +355,6 @@ mod tests {
             one.abort();
             drop(one.await);
         }
-        assert_eq!(all.counts.lock().len(), 0, "nothing is left of them");
+        assert_eq!(all.counts.by_address.lock().len(), 0, "nothing is left of them");
     }
 }

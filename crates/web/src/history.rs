@@ -5,9 +5,10 @@
 //! on which it ran last, or, if that is gone, the first of those that live. Should two do so, the store takes it once.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::broadcast::error::RecvError;
 
 use soloist_config::Current;
@@ -96,7 +97,7 @@ impl History {
         let seen = self.inner.feed.job(job)?;
         // What began in this millisecond has a length as well: its picture is not drawn again until something changes.
         let now = StoreTime(seen.store_now(clock::boot()).0 + 1);
-        let mut jobs = self.lock();
+        let mut jobs = self.inner.jobs.lock();
         let known = jobs.entry(job.clone()).or_default();
         known.line.follow(&seen.record, now);
         let config = self.inner.config.get();
@@ -116,7 +117,7 @@ impl History {
             tokio::select! {
                 change = changes.recv() => match change {
                     Ok(Change::Job(job)) => {
-                        self.lock().entry(job).or_default();
+                        self.inner.jobs.lock().entry(job).or_default();
                     }
                     Ok(Change::Resynced) | Err(RecvError::Lagged(_)) => self.know_own(),
                     Ok(_) => {}
@@ -129,7 +130,7 @@ impl History {
 
     fn know_own(&self) {
         let config = self.inner.config.get();
-        let mut jobs = self.lock();
+        let mut jobs = self.inner.jobs.lock();
         for job in &config.jobs {
             jobs.entry(job.name.clone()).or_default();
         }
@@ -140,10 +141,14 @@ impl History {
             return;
         }
         let now = clock::boot();
-        let names: Vec<JobName> = self.lock().keys().cloned().collect();
+        let names: Vec<JobName> = self.inner.jobs.lock().keys().cloned().collect();
         let records = names.into_iter().filter_map(|name| self.inner.feed.job(&name));
         let due = records.filter(|seen| {
-            self.lock().get(&seen.record.name).is_some_and(|known| known.is_due(&seen.record, now))
+            self.inner
+                .jobs
+                .lock()
+                .get(&seen.record.name)
+                .is_some_and(|known| known.is_due(&seen.record, now))
         });
         for seen in due.take(AT_ONCE).collect::<Vec<_>>() {
             if let Err(error) = self.read(&seen.record).await {
@@ -161,7 +166,7 @@ impl History {
         let seen = self.inner.store.timeline(job, SPANS).await?;
         let line = seen.line.within(StoreTime(seen.at.0 - 3_600_000), seen.at);
         let known = Known { line, print: Some(Print::of(record)), read: Some(read) };
-        self.lock().insert(job.clone(), known);
+        self.inner.jobs.lock().insert(job.clone(), known);
         Ok(())
     }
 
@@ -174,9 +179,5 @@ impl History {
         let last = record.last_exit.as_ref().map(|exit| &exit.node);
         let chosen = last.filter(|last| alive.contains(last)).or_else(|| alive.first().copied());
         chosen.is_none_or(|chosen| *chosen == self.inner.config.get().node)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<JobName, Known>> {
-        self.inner.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

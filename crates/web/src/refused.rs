@@ -5,11 +5,12 @@
 //! Neither the log nor the audit contains passwords, tokens, or names that are no accounts.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpMessage as _, HttpRequest};
+use parking_lot::Mutex;
 
 use super::Web;
 use super::auth::{self, Caller, Shown};
@@ -184,10 +185,10 @@ impl State {
 
 impl Ledger {
     async fn note(&self, store: &Store, act: Act, refusal: Refusal, why: Option<&str>) {
-        if self.lock().admits(act, &refusal, why, clock::boot()) {
+        if self.state.lock().admits(act, &refusal, why, clock::boot()) {
             return write(store, &refusal, act, why, 1).await;
         }
-        if !std::mem::replace(&mut self.lock().writing, true) {
+        if !std::mem::replace(&mut self.state.lock().writing, true) {
             tokio::spawn(self.clone().write_waiting(store.clone()));
         }
     }
@@ -197,7 +198,7 @@ impl Ledger {
         loop {
             tokio::time::sleep(SECOND).await;
             let taken = {
-                let mut state = self.lock();
+                let mut state = self.state.lock();
                 let taken = state.take();
                 state.writing = !taken.is_empty();
                 taken
@@ -209,10 +210,6 @@ impl Ledger {
                 write(&store, &refusal, act, why.as_deref(), count).await;
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -7,9 +7,10 @@ use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::RwLock;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::server::{ClientHello, ResolvesServerCert};
@@ -59,7 +60,7 @@ impl Pair {
         let cert = self.files.cert.display();
         match self.files.pair() {
             Ok(pair) => {
-                *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(pair);
+                *self.current.write() = Arc::new(pair);
                 tracing::info!("the certificate {cert} is read again: new connections get it");
             }
             Err(why) => tracing::error!(
@@ -71,7 +72,7 @@ impl Pair {
 
 impl ResolvesServerCert for Pair {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner)))
+        Some(Arc::clone(&self.current.read()))
     }
 }
 

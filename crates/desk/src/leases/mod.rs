@@ -27,9 +27,10 @@ mod void;
 mod watched;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Semaphore, watch};
 
 pub use self::end::{Ending, How};
@@ -169,7 +170,7 @@ impl LeaseDesk {
     }
 
     fn sightings(&self) -> MutexGuard<'_, Sightings> {
-        locked(&self.shared.sightings)
+        self.shared.sightings.lock()
     }
 
     /// Whether `account` ([`secret::account`]) has so many leases of its own names, not counting `name`: as far as this node heard.
@@ -178,13 +179,13 @@ impl LeaseDesk {
     }
 
     fn highest(&self, name: &JobName) -> Token {
-        let known = locked(&self.shared.seen).get(name).copied().unwrap_or_default();
+        let known = self.shared.seen.lock().get(name).copied().unwrap_or_default();
         let followed = self.seen(name).map(|seen| seen.record.token).unwrap_or_default();
         known.max(followed)
     }
 
     fn saw(&self, name: &JobName, token: Token) {
-        let mut seen = locked(&self.shared.seen);
+        let mut seen = self.shared.seen.lock();
         if seen.len() >= NAMES_REMEMBERED && !seen.contains_key(name) {
             // The store knows them, too; this is for the case that it forgets.
             seen.clear();
@@ -192,9 +193,4 @@ impl LeaseDesk {
         let known = seen.entry(name.clone()).or_default();
         *known = token.max(*known);
     }
-}
-
-/// As [`Mutex::lock`]; what is kept under these locks is whole at every moment.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

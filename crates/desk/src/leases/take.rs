@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 
 use super::secret::{Secret, owner};
 use super::usher::Seat;
-use super::{LeaseDesk, Terms, end, locked};
+use super::{LeaseDesk, Terms, end};
 use crate::waiting::{Asking, DeskError, Errand, SHORTEST_WAIT, left};
 use soloist_domain::handover::is_for_another;
 use soloist_domain::job::{JobRecord, Move, NextWhat};
@@ -199,7 +199,7 @@ impl Step {
     /// One call, where probably nobody waits; `None`: somebody may. What else may bar a job is said behind its line.
     async fn at_once(&self, store: &Store, own: &Owner) -> Stored<Option<spent::Answer>> {
         let Terms { name, job, .. } = &self.ask.terms;
-        if job.is_some() || self.called || locked(&self.desk.shared.posts).contains_key(name) {
+        if job.is_some() || self.called || self.desk.shared.posts.lock().contains_key(name) {
             return Ok(None);
         }
         match self.kept_back() {

@@ -12,8 +12,8 @@ use std::time::Duration;
 use tokio::sync::{Notify, broadcast};
 use tokio::time::sleep;
 
+use super::LeaseDesk;
 use super::take::may_take;
-use super::{LeaseDesk, locked};
 use crate::waiting::DeskError;
 use soloist_domain::job::JobRecord;
 use soloist_domain::name::{JobName, Waiter};
@@ -43,7 +43,7 @@ pub(super) struct Post {
     waiting: AtomicUsize,
     nudged: Notify,
     /// The store said that no program can have it before.
-    not_before: std::sync::Mutex<Option<Boot>>,
+    not_before: parking_lot::Mutex<Option<Boot>>,
 }
 
 /// A waiter waits for as long as this exists.
@@ -63,7 +63,7 @@ impl Seat {
             _ => Duration::ZERO,
         };
         if !wait.is_zero() {
-            *locked(&self.post.not_before) = Some(clock::boot() + wait);
+            *self.post.not_before.lock() = Some(clock::boot() + wait);
         }
         self.post.nudged.notify_one();
     }
@@ -71,7 +71,7 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        let mut posts = locked(&self.desk.shared.posts);
+        let mut posts = self.desk.shared.posts.lock();
         if self.post.waiting.fetch_sub(1, Ordering::Relaxed) == 1 {
             posts.remove(&self.name);
             self.post.nudged.notify_one();
@@ -82,7 +82,7 @@ impl Drop for Seat {
 impl LeaseDesk {
     /// A waiter for `name` is at this node from now on.
     pub(super) fn sit(&self, name: &JobName) -> Seat {
-        let mut posts = locked(&self.shared.posts);
+        let mut posts = self.shared.posts.lock();
         let post = posts.entry(name.clone()).or_insert_with(|| {
             let post = Arc::<Post>::default();
             tokio::spawn(usher(self.clone(), name.clone(), Arc::clone(&post)));
@@ -94,7 +94,7 @@ impl LeaseDesk {
 
     /// Whether anybody waits for it at this node; then the usher looks now.
     fn nudge(&self, name: &JobName) -> bool {
-        let posts = locked(&self.shared.posts);
+        let posts = self.shared.posts.lock();
         posts.get(name).inspect(|post| post.nudged.notify_one()).is_some()
     }
 
@@ -137,7 +137,7 @@ pub(super) async fn listen(desk: LeaseDesk) {
             Ok(HeardOfLease::GivenBack { name, .. }) => drop(desk.nudge(&name)),
             Ok(HeardOfLease::Held { .. }) => {}
             Err(broadcast::error::RecvError::Lagged(_)) => {
-                locked(&desk.shared.posts).values().for_each(|post| post.nudged.notify_one());
+                desk.shared.posts.lock().values().for_each(|post| post.nudged.notify_one());
             }
             Err(broadcast::error::RecvError::Closed) => return,
         }
@@ -174,7 +174,7 @@ async fn usher(desk: LeaseDesk, name: JobName, post: Arc<Post>) {
                 () = post.nudged.notified() => break,
                 change = changes.recv() => match change {
                     Ok(Change::Job(changed)) if changed == name => {
-                        *locked(&post.not_before) = None;
+                        *post.not_before.lock() = None;
                         break;
                     }
                     Ok(Change::Resynced) | Err(broadcast::error::RecvError::Lagged(_)) => break,
@@ -205,7 +205,7 @@ impl Memory {
     ) -> std::result::Result<Duration, DeskError> {
         let store = desk.store()?;
         let now = clock::boot();
-        let barred = locked(&post.not_before).map(|until| until.since(now));
+        let barred = post.not_before.lock().map(|until| until.since(now));
         let barred = barred.filter(|wait| !wait.is_zero());
         let free = match (barred, desk.seen(name).filter(|_| desk.is_job(name))) {
             (Some(wait), _) => Now::In(wait),

@@ -7,9 +7,10 @@
 mod take;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use self::take::Wish;
@@ -69,13 +70,13 @@ impl TurnDesk {
     /// The request that was answered with that turn, if it was answered or [noted](Self::note) here. Only its holder knows it.
     #[must_use]
     pub fn request(&self, rotation: &RotationName, turn: Token) -> Option<RequestId> {
-        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let requests = self.requests.lock();
         requests.get(&(rotation.clone(), turn)).cloned()
     }
 
     /// Notes the request of a turn.
     pub fn note(&self, rotation: &RotationName, turn: &Turn) {
-        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut requests = self.requests.lock();
         if requests.len() >= REQUESTS {
             // Each is read again when it is needed.
             requests.clear();

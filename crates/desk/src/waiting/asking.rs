@@ -10,11 +10,12 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
-use super::{WaitingRoom, locked};
+use super::WaitingRoom;
 use soloist_store::dispatch::Waiter;
 use soloist_store::{Result, Store};
 
@@ -108,7 +109,7 @@ impl<E: Errand> Asking<E> {
     /// Begins; `newest` is that of the desk.
     pub fn new(room: &WaitingRoom, newest: &Newest<E>, errand: E) -> Self {
         let name = errand.name();
-        let mut names = locked(&newest.names);
+        let mut names = newest.names.lock();
         names.count += 1;
         let number = names.count;
         names.requests.insert(name.clone(), number);
@@ -243,7 +244,7 @@ impl<E: Errand> Left<E> {
             (Some(_), _) if !newest => Ok(()),
             (Some(granted), _) => {
                 let done = self.errand.give_back(store, granted).await;
-                locked(&self.newest.names).returning.remove(&self.errand.name());
+                self.newest.names.lock().returning.remove(&self.errand.name());
                 done
             }
             (None, Some(waiter)) => self.errand.leave_queues(store, waiter).await,
@@ -260,7 +261,7 @@ impl<E: Errand> Left<E> {
     /// newer ones wait for.
     fn is_newest(&self, returning: Option<watch::Receiver<()>>) -> bool {
         let name = self.errand.name();
-        let mut names = locked(&self.newest.names);
+        let mut names = self.newest.names.lock();
         let is = names.requests.get(&name) == Some(&self.number);
         if is {
             names.requests.remove(&name);

@@ -11,9 +11,10 @@ mod asking;
 mod pump;
 mod waiters;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
@@ -118,7 +119,7 @@ impl WaitingRoom {
     /// # Errors
     /// [`DeskError::Refused`].
     pub fn store(&self) -> Result<&Store, DeskError> {
-        match &*locked(&self.shared.refusal) {
+        match &*self.shared.refusal.lock() {
             Some(why) => Err(DeskError::Refused(why.clone())),
             None => Ok(&self.shared.store),
         }
@@ -183,12 +184,12 @@ async fn examine(room: WaitingRoom, mut closing: watch::Receiver<bool>) {
         let refusal = match room.shared.store.describe().await {
             Err(StoreError::Unsupported(why)) => Some(why),
             // Out of reach is another matter.
-            Err(_) => locked(&room.shared.refusal).clone(),
+            Err(_) => room.shared.refusal.lock().clone(),
             Ok(_) => None,
         };
         let pause = jittered(if refusal.is_some() { EXAMINE / 3 } else { EXAMINE });
         {
-            let mut known = locked(&room.shared.refusal);
+            let mut known = room.shared.refusal.lock();
             match (&*known, &refusal) {
                 (None, Some(why)) => {
                     tracing::error!("dispatch and rotations refuse to work on this store: {why}");
@@ -203,11 +204,6 @@ async fn examine(room: WaitingRoom, mut closing: watch::Receiver<bool>) {
             _ = closing.wait_for(|closing| *closing) => return,
         }
     }
-}
-
-/// As [`Mutex::lock`]; what is kept under these locks is whole at every moment.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// `span`, made longer by up to a quarter, so that nodes and waiters do not act in step.

@@ -5,14 +5,15 @@
 //! times a second: it learns in no other way what another node granted. While there is nothing it only looks for something
 //! now and then.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use super::{WaitingRoom, jittered, locked};
+use super::{WaitingRoom, jittered};
 use soloist_domain::time::{Boot, Stamp};
 use soloist_process::clock;
 use soloist_store::{Result, Store, StoreError};
@@ -39,7 +40,7 @@ impl Bell {
     /// Act in `wait` from now, or earlier.
     pub fn ring_in(&self, wait: Duration) {
         let wanted = clock::boot() + wait;
-        let mut at = locked(&self.at);
+        let mut at = self.at.lock();
         if at.is_none_or(|at| wanted < at) {
             *at = Some(wanted);
             self.rung.notify_one();
@@ -54,11 +55,11 @@ impl Bell {
     }
 
     fn wanted(&self) -> Option<Boot> {
-        *locked(&self.at)
+        *self.at.lock()
     }
 
     fn heed(&self) {
-        *locked(&self.at) = None;
+        *self.at.lock() = None;
     }
 }
 
@@ -70,12 +71,12 @@ impl StoreClock {
     /// The store said `now`. Counted from this moment, when its answer is here. So our view of its clock is never ahead of
     /// it, and no caller asks too soon.
     fn heard(&self, now: Stamp) {
-        *locked(&self.0) = Some((now, clock::boot()));
+        *self.0.lock() = Some((now, clock::boot()));
     }
 
     /// How long until the store's clock shows `at`; `None` before the store's first answer.
     pub(super) fn until(&self, at: Stamp) -> Option<Duration> {
-        let (now, heard) = (*locked(&self.0))?;
+        let (now, heard) = (*self.0.lock())?;
         Some(at.since(now).saturating_sub(clock::boot().since(heard)))
     }
 }

@@ -1,11 +1,13 @@
 //! Who waits at this node: a wake that the store sends to all nodes reaches the one request that it names.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+
+use parking_lot::Mutex;
 use tokio::sync::{Notify, broadcast, watch};
 
-use super::{WaitingRoom, locked};
+use super::WaitingRoom;
 use soloist_domain::name::NodeName;
 use soloist_store::dispatch::Waiter;
 use soloist_store::feed::Change;
@@ -29,13 +31,13 @@ impl Waiters {
         let number = self.count.fetch_add(1, Ordering::Relaxed);
         let waiter = Waiter(format!("{}/{number}", self.prefix));
         let notify = Arc::new(Notify::new());
-        locked(&self.seats).insert(waiter.clone(), Arc::clone(&notify));
+        self.seats.lock().insert(waiter.clone(), Arc::clone(&notify));
         (waiter, notify)
     }
 
     /// They wait no more.
     pub(super) fn leave(&self, waiter: &Waiter) {
-        locked(&self.seats).remove(waiter);
+        self.seats.lock().remove(waiter);
     }
 
     /// What the names of all who wait here begin with: `NODE/RANDOM`.
@@ -45,17 +47,17 @@ impl Waiters {
 
     /// How many wait here.
     pub(super) fn len(&self) -> usize {
-        locked(&self.seats).len()
+        self.seats.lock().len()
     }
 
     /// Wakes one that waits here; whether it does.
     pub(super) fn call(&self, waiter: &Waiter) -> bool {
-        let seats = locked(&self.seats);
+        let seats = self.seats.lock();
         seats.get(waiter).inspect(|seat| seat.notify_one()).is_some()
     }
 
     fn wake(&self, named: &[Waiter]) {
-        let seats = locked(&self.seats);
+        let seats = self.seats.lock();
         named.iter().filter_map(|waiter| seats.get(waiter)).for_each(|seat| seat.notify_one());
     }
 }

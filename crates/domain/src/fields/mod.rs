@@ -205,7 +205,7 @@ impl<R> Field<R> {
     #[must_use]
     pub fn text(&self, value: u64) -> String {
         match self.unit {
-            Unit::Length => humantime::format_duration(length(value)).to_string(),
+            Unit::Length => crate::time::format_duration(length(value)).to_string(),
             Unit::Count | Unit::Flag => value.to_string(),
             Unit::Word(words) => self.word(words, value).to_owned(),
         }
@@ -215,7 +215,7 @@ impl<R> Field<R> {
     #[must_use]
     pub fn read(&self, text: &str) -> Option<u64> {
         match self.unit {
-            Unit::Length => humantime::parse_duration(text).ok().map(micros),
+            Unit::Length => crate::time::parse_duration(text).ok().map(micros),
             Unit::Count | Unit::Flag => text.parse().ok(),
             Unit::Word(words) => place(words, text),
         }

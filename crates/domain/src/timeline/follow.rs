@@ -41,7 +41,7 @@ impl Timeline {
             end: exit.end,
             runs: 1,
             failed: u32::from(exit.end.is_failure()),
-            held_ms: u64::try_from(exit.at.since(run.from).as_millis()).unwrap_or(u64::MAX),
+            held_ms: crate::time::millis(exit.at.since(run.from)),
             node: run.node,
         });
     }

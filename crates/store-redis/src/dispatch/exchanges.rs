@@ -5,9 +5,9 @@
 //! gave up is not sent. A call without an answer takes all with it that wait: they would go the same way.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ::redis::{Cmd, ToRedisArgs, Value};
+use parking_lot::Mutex;
 use tokio::runtime;
 use tokio::sync::oneshot;
 
@@ -73,12 +73,6 @@ impl Line {
 #[derive(Default)]
 pub(crate) struct Exchanges(Mutex<HashMap<runtime::Id, Line>>);
 
-impl Exchanges {
-    fn lines(&self) -> MutexGuard<'_, HashMap<runtime::Id, Line>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl RedisStore {
     /// The script's answer to one exchange.
     ///
@@ -88,7 +82,7 @@ impl RedisStore {
         let here = runtime::Handle::current().id();
         let (told, hears) = oneshot::channel();
         let another = {
-            let mut lines = self.shared.exchanges.lines();
+            let mut lines = self.shared.exchanges.0.lock();
             let line = lines.entry(here).or_default();
             line.waiting.push_back(Waiting { asked, told });
             let another = line.sending < UNDER_WAY;
@@ -108,7 +102,7 @@ impl RedisStore {
         loop {
             // Callers that are ready to ask do so first.
             tokio::task::yield_now().await;
-            let leaving = self.shared.exchanges.lines().entry(here).or_default().leave();
+            let leaving = self.shared.exchanges.0.lock().entry(here).or_default().leave();
             if leaving.is_empty() {
                 return;
             }
@@ -120,7 +114,7 @@ impl RedisStore {
                     }
                 }
                 Err(error) => {
-                    let mut lines = self.shared.exchanges.lines();
+                    let mut lines = self.shared.exchanges.0.lock();
                     let also = lines.entry(here).or_default().waiting.drain(..);
                     for one in leaving.into_iter().chain(also) {
                         drop(one.told.send(Err(error.clone())));

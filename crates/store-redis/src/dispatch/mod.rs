@@ -25,7 +25,6 @@ mod exchanges;
 pub(super) mod parse;
 
 use std::collections::BTreeSet;
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -341,7 +340,7 @@ impl RedisStore {
     /// Whether the store should note that this collector was seen: once a second is enough.
     fn is_news(&self, collector: &CollectorName) -> bool {
         let now = clock::boot();
-        let mut noted = self.shared.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut noted = self.shared.noted.lock();
         if noted.get(collector).is_some_and(|at| now.since(*at) < SEEN_EVERY) {
             return false;
         }

@@ -7,10 +7,11 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::fault::{Fault, Outcome};
@@ -116,7 +117,7 @@ impl<W: Wire> Links<W> {
     /// From now on they are called so.
     pub(crate) fn call_themselves(&self, name: &str) {
         for link in [&self.leases, &self.grants, &self.rest] {
-            let mut called = link.called.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut called = link.called.lock();
             name.clone_into(&mut called);
         }
     }
@@ -210,7 +211,7 @@ impl<W: Wire> Link<W> {
 
     fn begin(&self) {
         self.task.get_or_init(|| {
-            let mut todo = self.todo.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut todo = self.todo.lock();
             if let Some(todo) = todo.take() {
                 let task = Task::<W> {
                     place: Arc::clone(&self.place),
@@ -277,7 +278,7 @@ impl<W: Wire> Task<W> {
         if !wait.is_zero() {
             tokio::time::sleep(wait).await;
         }
-        let called = self.called.lock().map(|name| name.clone()).unwrap_or_default();
+        let called = self.called.lock().clone();
         let connected = W::connect(&self.place, self.timeout, &called).await.inspect_err(|_| {
             self.failures = self.failures.saturating_add(1);
             let wait = FIRST_WAIT * 2_u32.saturating_pow(self.failures.min(10) - 1);

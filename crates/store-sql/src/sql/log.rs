@@ -7,11 +7,8 @@ use super::packet::Packet;
 use super::plan::count;
 use super::row::int;
 use super::session::{Row, Value};
-use soloist_store::records::{Entry, FOLDS_KEPT, Fold, Line};
+use soloist_store::records::{Entry, FOLDS_KEPT, Fold, Line, SPARE};
 use soloist_store::{Result, StoreError};
-
-/// Entries that are too old go when so many were added.
-const SPARE: i64 = 64;
 
 pub(super) const NEWEST: &str = "SELECT id, at, times, until, entry FROM logs WHERE log = ? AND id < ? ORDER BY id DESC LIMIT ?";
 pub(super) const AFTER: &str =
@@ -64,7 +61,7 @@ pub(crate) fn add(packet: &mut Packet, line: &Line) -> Result<()> {
         vec![
             log.as_str().into(),
             Value::Text(format!("{log}:added")),
-            Value::Int(SPARE),
+            Value::Int(int(SPARE)),
             log.as_str().into(),
             kept,
         ],

@@ -46,10 +46,11 @@ pub mod session;
 pub(super) mod tls;
 pub(super) mod trust;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
 use self::dispatch::BySql;
@@ -60,7 +61,7 @@ use self::relay::Asked;
 use self::session::Dialect;
 use soloist_domain::log::LogBounds;
 use soloist_domain::name::JobName;
-use soloist_domain::time::Boot;
+use soloist_domain::time::{Boot, millis};
 use soloist_store::backend::{Backend, Dispatches};
 use soloist_store::core::{Known, KnownTurns};
 use soloist_store::dispatch::Waiter;
@@ -169,7 +170,7 @@ impl SqlStore {
     /// # Errors
     /// As [`Store::open`](soloist_store::Store::open).
     async fn opened(&self, unused: bool, options: &Options) -> Result<()> {
-        let longest_ms = u64::try_from(options.longest_lease.as_millis()).unwrap_or(u64::MAX);
+        let longest_ms = millis(options.longest_lease);
         let opening = Some(Opening { unused, longest_ms });
         let dialect = self.shared.server.dialect();
         let look = |_: &_| {

@@ -5,9 +5,10 @@
 //! An act whose caller gave up does not run, or is rolled back.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::converse::Dispatching;
@@ -69,7 +70,7 @@ impl Queue {
     /// Enters the queue.
     pub(super) fn join(self: &Arc<Self>, asked: Asked) -> Place {
         let (told, hears) = oneshot::channel();
-        let mut line = self.line();
+        let mut line = self.0.lock();
         line.newest += 1;
         let number = line.newest;
         line.waiting.push_back(Waiting { number, asked, told });
@@ -111,17 +112,13 @@ impl Queue {
     }
 
     fn take(&self, number: u64) -> Option<Waiting> {
-        let waiting = &mut self.line().waiting;
+        let waiting = &mut self.0.lock().waiting;
         let at = waiting.iter().position(|one| one.number == number)?;
         waiting.remove(at)
     }
 
     fn next(&self) -> Option<Waiting> {
-        self.line().waiting.pop_front()
-    }
-
-    fn line(&self) -> MutexGuard<'_, Line> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().waiting.pop_front()
     }
 }
 

@@ -3,8 +3,6 @@
 //! Plans go through a gate, one after the other: then nothing that was checked changes before the commit, and looks behind the writes are of
 //! one instant.
 
-use std::sync::PoisonError;
-
 use async_trait::async_trait;
 
 use super::follow::{Hint, TOLD};
@@ -25,7 +23,7 @@ impl Records for SqlStore {
     }
 
     fn latest(&self) -> Option<Stamp> {
-        let latest = self.shared.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let latest = self.shared.latest.lock();
         latest.and_then(|latest| latest.at(clock::boot()))
     }
 

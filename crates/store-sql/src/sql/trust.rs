@@ -3,14 +3,15 @@
 //! A grant compares the row and the server's identity in its own packet. The row is not locked for that: a grant beside a quarantine that begins
 //! at the same moment counts as before it. A process that changes the row goes through the gate.
 
-use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
+
+use parking_lot::MutexGuard;
 
 use super::SqlStore;
 use super::packet::{Answers, Condition, Packet, Repeat, only, outcome};
 use super::session::{Row, Value};
 use soloist_domain::doubt::Epoch;
-use soloist_domain::time::{Boot, Stamp, StoreTime};
+use soloist_domain::time::{Boot, Stamp, StoreTime, millis};
 use soloist_process::clock;
 use soloist_process::sabotage::{Bug, planted};
 use soloist_store::engine::Way;
@@ -46,7 +47,7 @@ pub(crate) struct Trusted {
 
 impl SqlStore {
     pub(super) fn memory(&self) -> MutexGuard<'_, Memory> {
-        self.shared.memory.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.memory.lock()
     }
 
     /// Sends a packet with a statement that ends with [`COLUMNS`], and that does nothing when the store is not as `asked` says.
@@ -98,7 +99,7 @@ impl SqlStore {
     }
 
     fn ask(&self, ttl: Duration, opening: Option<Opening>) -> Asked {
-        let ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
+        let ttl_ms = millis(ttl);
         let fresh = ulid::Ulid::generate().to_string();
         self.memory().ask(clock::boot(), ttl_ms, &fresh, opening)
     }
@@ -177,7 +178,7 @@ impl SqlStore {
                 "the store's clock jumped: no lease is granted until every old one has run out"
             );
         }
-        let mut latest = self.shared.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut latest = self.shared.latest.lock();
         *latest = Some(Latest::read(*latest, at, sent, received));
         jumped
     }

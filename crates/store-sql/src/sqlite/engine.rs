@@ -11,13 +11,13 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::deadline::Deadline;
 use super::fault::SqliteResult;
-use super::row::{corrupt, find, int, ms};
+use super::row::{corrupt, find, int};
 use super::step::{Moment, Step};
 use super::{SqliteStore, clock, records};
 use soloist_domain::event::JobEvent;
 use soloist_domain::log::LogBounds;
 use soloist_domain::name::{JobName, RunId};
-use soloist_domain::time::{Boot, StoreTime};
+use soloist_domain::time::{Boot, StoreTime, signed_millis};
 use soloist_store::core::{self, Known};
 use soloist_store::engine::{
     Beside, Change, Commit, Engine, Keep, LeaseWrite, Page, Part, Reading, Stored, StoredLease, Way,
@@ -328,7 +328,7 @@ impl Owned {
                 .execute(params![
                     job,
                     text,
-                    ms(until.ttl),
+                    signed_millis(until.ttl),
                     int(until.boot.0),
                     until.boot_id,
                     until.wall.0
@@ -387,7 +387,7 @@ fn keep(
             return Ok(None);
         };
         let Deadline { ttl, boot, boot_id, wall } = Deadline::after(&step.at, *ttl);
-        keep.execute(params![ms(ttl), int(boot.0), boot_id, wall.0, job.as_str()])?;
+        keep.execute(params![signed_millis(ttl), int(boot.0), boot_id, wall.0, job.as_str()])?;
         Ok(Some(left))
     });
     let kept: Vec<_> = each.collect::<SqliteResult<_>>()?;

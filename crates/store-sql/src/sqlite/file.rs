@@ -10,12 +10,13 @@ use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, fchown, lchown};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use nix::sys::statfs::{self, FsType};
 use nix::unistd::geteuid;
+use parking_lot::Mutex;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
@@ -24,7 +25,7 @@ use super::joining;
 use super::mark::{Mark, NEW_EPOCH};
 use super::others::Directories;
 use super::record::Record;
-use super::same::{CHECKED_FOR, InUse, Kept, Lost, SUFFIXES, beside, lock};
+use super::same::{CHECKED_FOR, InUse, Kept, Lost, SUFFIXES, beside};
 use super::schema;
 use soloist_domain::time::Boot;
 use soloist_process::clock;
@@ -205,7 +206,7 @@ impl Place {
             told.map_err(|error| self.trouble(&self.given, &error))?;
         }
         Record::ring(&bell, mark).map_err(|error| self.trouble(&self.given, &error))?;
-        *lock(&self.seen) = (mark, backs);
+        *self.seen.lock() = (mark, backs);
         let said = arrival.said(&bell);
         let used = InUse::new(&self.path, main, bell, directories, said)
             .map_err(|error| self.trouble(&self.given, &error))?;
@@ -340,7 +341,7 @@ impl Place {
 
     /// Closes a connection, which writes the log back if it is the last one: never over a file that another program put there.
     pub(super) fn close(&self, db: Connection) {
-        let _alone = lock(&self.closing);
+        let _alone = self.closing.lock();
         if self.opened.get().is_some_and(|used| !used.may_write_back())
             && let Err(error) = db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
         {
@@ -354,7 +355,7 @@ impl Place {
     pub(super) fn went_back(&self, now: Mark) -> bool {
         let Some(used) = self.opened.get() else { return false };
         let (rung, backs) = Record::mark(used.bell());
-        let mut seen = lock(&self.seen);
+        let mut seen = self.seen.lock();
         let behind = now.is_behind(seen.0.newest(rung));
         if behind || backs != seen.1 {
             self.doubt();
@@ -378,7 +379,7 @@ impl Place {
     pub(super) fn doubt_if_back(&self, tx: &Connection) -> SqliteResult<()> {
         let Some(used) = self.opened.get() else { return Ok(()) };
         // In this order: what is committed in between is further, and never behind.
-        let (seen, (rung, backs)) = (*lock(&self.seen), Record::mark(used.bell()));
+        let (seen, (rung, backs)) = (*self.seen.lock(), Record::mark(used.bell()));
         if Mark::read(tx)?.is_behind(seen.0.newest(rung)) || backs != seen.1 {
             self.doubt();
         }
@@ -394,7 +395,7 @@ impl Place {
     pub(super) fn ring(&self, mark: Mark) {
         let Some(used) = self.opened.get() else { return };
         let published = {
-            let mut seen = lock(&self.seen);
+            let mut seen = self.seen.lock();
             let before = seen.0;
             seen.0 = before.newest(mark);
             mark.event > before.event

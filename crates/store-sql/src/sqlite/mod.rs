@@ -35,11 +35,12 @@ mod step;
 mod tests;
 mod thread;
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use rusqlite::TransactionBehavior;
 use tokio::sync::mpsc;
 
@@ -220,8 +221,7 @@ impl Backend for SqliteStore {
 impl Events for SqliteStore {
     async fn subscribe(&self, _jobs: &[JobName]) -> Result<mpsc::Receiver<StoreEvent>> {
         let confirmed = {
-            let mut notifier =
-                self.inner.notifier.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let mut notifier = self.inner.notifier.lock();
             let notifier = match &mut *notifier {
                 Some(running) => running,
                 none => {

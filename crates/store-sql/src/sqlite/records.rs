@@ -16,11 +16,9 @@ use soloist_store::Result;
 use soloist_store::core::KnownTurns;
 use soloist_store::journal::AuditEntry;
 use soloist_store::records::{
-    Changed, Check, FOLDS_KEPT, Fold, Found, Line, Look, Looked, Plan, Records, Tell, Write, folds,
+    Changed, Check, FOLDS_KEPT, Fold, Found, Line, Look, Looked, Plan, Records, SPARE, Tell, Write,
+    folds,
 };
-
-/// Entries of a log that are too old stay until so many more are added.
-const SPARE: u64 = 64;
 
 #[async_trait]
 impl Records for SqliteStore {
@@ -254,28 +252,14 @@ fn log(step: &Step<'_>, line: &Line, now: Stamp) -> SqliteResult<()> {
         step.prepare_cached("INSERT OR REPLACE INTO rows (kind, name, text) VALUES (?, ?, ?)")?
             .execute((&table, &fold.key, format!("{id} {}", fold.same)))?;
     }
-    // Numbers of other logs lie between: how many entries there are is counted.
-    let counted = format!("{log}:kept");
-    let stands = find::<i64>(step, "SELECT newest FROM numbers WHERE log = ?", [&counted])?;
-    let stands = match stands {
-        Some(stands) => stands + 1,
-        None => count_of(step, log)?,
-    };
-    let over = stands - int(*kept as u64);
-    let gone = if uint(over.max(0)) >= SPARE { over } else { 0 };
-    if gone > 0 {
+    // Numbers of other logs lie between: entries are counted, and cut only now and then.
+    if uint(next(step, &format!("{log}:added"))?).is_multiple_of(SPARE) {
         step.prepare_cached(
-            "DELETE FROM logs WHERE log = ?1 AND id IN (SELECT id FROM logs WHERE log = ?1 ORDER BY id LIMIT ?2)",
+            "DELETE FROM logs WHERE log = ?1 AND id <= (SELECT id FROM logs WHERE log = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)",
         )?
-        .execute((log, gone))?;
+        .execute((log, int(*kept as u64)))?;
     }
-    step.prepare_cached("INSERT OR REPLACE INTO numbers (log, newest) VALUES (?, ?)")?
-        .execute((&counted, stands - gone))?;
     Ok(())
-}
-
-fn count_of(step: &Step<'_>, log: &str) -> SqliteResult<i64> {
-    Ok(find(step, "SELECT count(*) FROM logs WHERE log = ?", [log])?.unwrap_or_default())
 }
 
 /// Rewrites the entry under the same key, if it is young enough.

@@ -1,18 +1,11 @@
 //! Values of columns: numbers, JSON. A value that cannot be read is named.
 
-use std::time::Duration;
-
 use rusqlite::{Connection, OptionalExtension};
 use serde::Serialize;
 
 use super::fault::{Fault, SqliteResult};
 use crate::sql::row as shared;
 pub(super) use crate::sql::row::{int, uint};
-
-/// Milliseconds, as columns keep durations.
-pub(super) fn ms(span: Duration) -> i64 {
-    i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
-}
 
 /// `what` cannot be read, because of `why`.
 pub(super) fn corrupt(what: &str, why: &str) -> Fault {

@@ -26,9 +26,10 @@ use std::ops::Deref;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::others::{Directories, Present};
@@ -68,10 +69,6 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     whole.into()
 }
 
-pub(super) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Every descriptor of this process on a file of a store that is not SQLite's own.
 static KEPT: Mutex<BTreeMap<Id, Arc<File>>> = Mutex::new(BTreeMap::new());
 
@@ -84,7 +81,7 @@ pub(super) struct Kept {
 
 impl Kept {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let mut all = lock(&KEPT);
+        let mut all = KEPT.lock();
         let id = Id::of(&std::fs::metadata(path)?);
         if let Some(file) = all.get(&id) {
             return Ok(Self { id, file: Some(Arc::clone(file)) });
@@ -112,7 +109,7 @@ impl Deref for Kept {
 impl Drop for Kept {
     fn drop(&mut self) {
         // Held until it is closed, so that nobody opens it anew meanwhile.
-        let mut all = lock(&KEPT);
+        let mut all = KEPT.lock();
         self.file = None;
         if all.get(&self.id).is_some_and(|file| Arc::strong_count(file) == 1) {
             all.remove(&self.id);
@@ -302,7 +299,7 @@ impl InUse {
                 found => return Err(moved(path, &found)),
             }
         }
-        let mut seen = lock(&self.seen);
+        let mut seen = self.seen.lock();
         let before = seen.said;
         let judged = if index < seen.index {
             Err((2, "was cut short"))
@@ -388,7 +385,7 @@ impl InUse {
             Err(Lost::Moved(_)) => {
                 let main = std::fs::metadata(&self.paths[0]);
                 main.is_ok_and(|main| Id::of(&main) == self.files[0].id)
-                    && self.judge(&mut lock(&self.seen).said).is_ok()
+                    && self.judge(&mut self.seen.lock().said).is_ok()
             }
         }
     }

@@ -173,7 +173,7 @@ impl Store {
     async fn unfinished(named: Opener, url: &str, options: &Options) -> super::Result<Self> {
         let store = named(url, options).await?;
         store.backend.open(options).await?;
-        *store.shut.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = None;
+        *store.shut.lock() = None;
         Ok(store)
     }
 

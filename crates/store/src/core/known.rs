@@ -3,8 +3,9 @@
 //! It may be old, and then the commit is refused. So nothing wrong is ever written; it only saves a read.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use super::record::Case;
 use crate::Result;
@@ -24,12 +25,12 @@ pub struct Known {
 impl Known {
     /// What is known of `job`.
     pub fn of(&self, job: &JobName) -> Option<Case> {
-        self.lock().get(job).cloned()
+        self.cases.lock().get(job).cloned()
     }
 
     /// Remembers what was read or written just now; hands it on.
     pub fn put(&self, case: Case) -> Case {
-        let mut cases = self.lock();
+        let mut cases = self.cases.lock();
         if cases.len() >= MOST && !cases.contains_key(&case.job.record.name) {
             cases.clear();
         }
@@ -54,15 +55,11 @@ impl Known {
 
     /// The length of the lease of `job`.
     pub fn ttl(&self, job: &JobName) -> Option<Duration> {
-        self.lock().get(job)?.job.record.lease.as_ref().map(|lease| lease.ttl)
+        self.cases.lock().get(job)?.job.record.lease.as_ref().map(|lease| lease.ttl)
     }
 
     /// It must be read anew.
     pub fn forget(&self, job: &JobName) {
-        self.lock().remove(job);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<JobName, Case>> {
-        self.cases.lock().unwrap_or_else(PoisonError::into_inner)
+        self.cases.lock().remove(job);
     }
 }

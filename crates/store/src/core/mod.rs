@@ -237,7 +237,7 @@ fn show_less(job: &mut Job) {
 /// The instants at which the decision would have been the same: no instant that is in the record, and compared with now, lies
 /// between `at` and the commit.
 fn window(record: &JobRecord, at: StoreTime, slack: Duration) -> Range<StoreTime> {
-    let mut window = StoreTime(at.0 - millis(slack))..at + slack;
+    let mut window = at - slack..at + slack;
     let next = record.next.map(|next| next.at);
     for limit in next.into_iter().chain(record.moving.as_ref().map(|moving| moving.until)) {
         if at < limit {
@@ -247,10 +247,6 @@ fn window(record: &JobRecord, at: StoreTime, slack: Duration) -> Range<StoreTime
         }
     }
     window
-}
-
-fn millis(span: Duration) -> i64 {
-    i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// The history, as a transition sees it, and under which numbers the entries stand that it may drop.

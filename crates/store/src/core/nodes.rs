@@ -11,7 +11,7 @@ use crate::records::{Look, Plan, Records, Tell, Write};
 use crate::{Result, StoreError};
 use soloist_domain::definition::Definitions;
 use soloist_domain::name::NodeName;
-use soloist_domain::time::StoreTime;
+use soloist_domain::time::{StoreTime, millis};
 
 const NODES: &str = "nodes";
 /// The text is empty; the row is the mark.
@@ -75,7 +75,7 @@ impl Nodes for dyn Records + '_ {
             if age <= FORGOTTEN_AFTER {
                 nodes.push(NodeRecord {
                     beat,
-                    age_ms: u64::try_from(age.as_millis()).unwrap_or(u64::MAX),
+                    age_ms: millis(age),
                     draining: rows(&looked, 1).any(|(marked, _)| marked == name),
                     told: Arc::default(),
                 });

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::journal::{AuditEntry, FOLDED_WITHIN, Kind};
 use crate::records::{Changed, Check, Fold, Found, Line, Look, Looked, Plan, Records, Write};
 use crate::{Result, StoreError};
+use soloist_domain::time::millis;
 
 /// How often a transition is decided anew. One of those who write at once always succeeds.
 const ATTEMPTS: usize = 256;
@@ -69,7 +70,7 @@ fn too_often(looks: &[Look]) -> StoreError {
 /// # Errors
 /// [`StoreError::Corrupt`].
 pub fn noted(entry: &AuditEntry) -> Result<Line> {
-    let within_ms = u64::try_from(FOLDED_WITHIN.as_millis()).unwrap_or(u64::MAX);
+    let within_ms = millis(FOLDED_WITHIN);
     Ok(Line {
         log: ring(entry).to_owned(),
         counter: AUDIT.to_owned(),

@@ -189,8 +189,7 @@ async fn fold_once(engine: &dyn Engine, job: &JobName, kept: Duration) -> Result
         mark.since =
             began.chain(record.participants.iter().map(|one| one.since)).fold(now, Ord::min);
     }
-    let back = i64::try_from(kept.as_millis()).unwrap_or(i64::MAX);
-    let before = StoreTime(now.0.saturating_sub(back));
+    let before = now - kept;
     let mut writes = too_many(&looked, &wants, before)?;
     // To make room, all of them must be known.
     let crowded = mark.spans + runs.len() > SPANS_KEPT;

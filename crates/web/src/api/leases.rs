@@ -18,6 +18,7 @@ use soloist_domain::job::Progress;
 use soloist_domain::lease::Timing;
 use soloist_domain::name::{JobName, NodeName, RequestId, TickText};
 use soloist_domain::tick::Params;
+use soloist_domain::time::millis;
 use soloist_ops as ops;
 use soloist_store::journal::{NewLine, Stream};
 use soloist_store::leases::Leases as _;
@@ -250,10 +251,6 @@ fn over_named(name: &str) -> WebError {
     }
 }
 
-fn ms(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
-}
-
 /// One run for a tick that the program names.
 fn once(
     terms: &Terms,
@@ -326,9 +323,9 @@ pub async fn post(
                 token: secret.token.0,
                 secret: secret.text(),
                 run: run.map(|run| run.0),
-                ttl_ms: ms(timing.ttl),
-                expires_in_ms: ms(timing.ttl),
-                renew_every_ms: ms(timing.renew_every),
+                ttl_ms: millis(timing.ttl),
+                expires_in_ms: millis(timing.ttl),
+                renew_every_ms: millis(timing.renew_every),
                 due: tick.as_ref().map(|granted| iso(granted.tick.due)),
                 attempt: tick.as_ref().map(|granted| granted.attempt),
                 late_ms: tick.as_ref().map(|granted| granted.late_ms),
@@ -341,7 +338,7 @@ pub async fn post(
             name,
             reason: refusal.reason,
             holder: refusal.holder.map(|holder| holder.to_string()),
-            retry_in_ms: ms(refusal.retry_in),
+            retry_in_ms: millis(refusal.retry_in),
             spent: refusal.spent.map(|(spent, standing)| SpentTick::of(*spent, standing)),
         },
     };
@@ -451,8 +448,8 @@ pub async fn renew(
 
 fn kept(expires_in: Duration, stop: Option<leases::Stop>) -> KeptLease {
     KeptLease {
-        expires_in_ms: ms(expires_in),
-        stop: stop.map(|stop| StopNow { why: stop.why, within_ms: ms(stop.within) }),
+        expires_in_ms: millis(expires_in),
+        stop: stop.map(|stop| StopNow { why: stop.why, within_ms: millis(stop.within) }),
     }
 }
 

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
 
+use super::Hub;
 use super::seats::{Goodbye, Seat};
-use super::{Hub, lock};
 use crate::auth::{Ask, Caller, Identities, Shown};
 use soloist_store::Store;
 use soloist_store::accounts::Accounts as _;
@@ -72,7 +72,7 @@ impl Hub {
 
     /// How people are called, as last read.
     pub fn display_names(&self) -> DisplayNames {
-        lock(&self.names).clone()
+        self.names.lock().clone()
     }
 
     /// Reads how people are called, and shows jobs anew if that is otherwise than before; whether it could be read.
@@ -80,7 +80,7 @@ impl Hub {
         let Ok(users) = self.store.users().await else { return false };
         let read = display_names(users);
         let changed = {
-            let mut names = lock(&self.names);
+            let mut names = self.names.lock();
             let changed = **names != *read;
             *names = read;
             changed

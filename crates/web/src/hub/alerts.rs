@@ -4,11 +4,13 @@
 //! the number in the navigation and the page of alerts tell the same. While the store is away one thing needs somebody: the store.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::{Hub, lock};
+use parking_lot::Mutex;
+
+use super::Hub;
 use crate::auth::Caller;
 use crate::frames::{self, Protocol};
 use crate::parts::alerts::{Need, needs};
@@ -49,7 +51,7 @@ impl Hub {
 
     fn note_alerts(&self, book: Book) {
         let book = Arc::new(book);
-        let before = std::mem::replace(&mut *lock(&self.alarms.0), Arc::clone(&book));
+        let before = std::mem::replace(&mut *self.alarms.0.lock(), Arc::clone(&book));
         let ids = |book: &Book| book.on().map(|one| one.id.clone()).collect::<Vec<_>>();
         if ids(&before) == ids(&book) {
             return;
@@ -75,7 +77,7 @@ impl Hub {
     /// The names of the alerts about a job that are on.
     #[must_use]
     pub fn alerts_of(&self, job: &JobName) -> Vec<String> {
-        let book = Arc::clone(&lock(&self.alarms.0));
+        let book = Arc::clone(&self.alarms.0.lock());
         let its = book.on().filter(|one| one.subject.job.as_ref() == Some(job));
         its.map(|one| one.alert.clone()).collect::<BTreeSet<_>>().into_iter().collect()
     }
@@ -86,7 +88,7 @@ impl Hub {
         if self.feed.outage().is_some() {
             return 1;
         }
-        let (book, hidden) = (Arc::clone(&lock(&self.alarms.0)), self.hidden_from(Some(caller)));
+        let (book, hidden) = (Arc::clone(&self.alarms.0.lock()), self.hidden_from(Some(caller)));
         let hides = |one: &Incident| {
             one.subject.job.as_ref().is_some_and(|job| hidden.has_job(job.as_str()))
         };
@@ -102,7 +104,7 @@ impl Hub {
         if self.feed.outage().is_some() {
             return 1;
         }
-        lock(&self.alarms.0).on().filter(|one| one.subject.job.is_none()).count()
+        self.alarms.0.lock().on().filter(|one| one.subject.job.is_none()).count()
     }
 
     /// What needs somebody and is no job, for the top of the dashboard; empty while there is nothing.
@@ -117,7 +119,7 @@ impl Hub {
             let store = Need { key: "store".to_owned(), href: "/nodes", pieces };
             return (needs(&[store], lang), 1);
         }
-        let book = Arc::clone(&lock(&self.alarms.0));
+        let book = Arc::clone(&self.alarms.0.lock());
         let others = book.on().filter(|one| one.subject.job.is_none());
         let lines: Vec<Need> = others
             .map(|one| Need {

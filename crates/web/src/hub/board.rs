@@ -6,14 +6,15 @@
 //! with a version of its own, and to read all jobs for each would cost too much (`super::jobs`).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::sync::Notify;
 
+use super::Hub;
 use super::seats::{Pending, Seat};
-use super::{Hub, lock};
 use crate::auth::Caller;
 use crate::frames::{self, Protocol};
 use crate::parts::dispatch::more;
@@ -159,7 +160,7 @@ impl<R: Row> Board<R> {
     pub(super) async fn watch(hub: Arc<Hub>) {
         let board = R::board(&hub);
         while !hub.is_draining() {
-            let followed = !lock(&board.followers).is_empty();
+            let followed = !board.followers.lock().is_empty();
             match R::read(&hub, followed).await {
                 None => {}
                 Some(Ok(reading)) => board.change(|picture| picture.next(reading)),
@@ -184,7 +185,9 @@ impl<R: Row> Board<R> {
     fn tell(&self) {
         let generation = self.now().generation;
         let now = clock::boot();
-        let seats: Vec<Arc<Seat>> = lock(&self.followers)
+        let seats: Vec<Arc<Seat>> = self
+            .followers
+            .lock()
             .values()
             .filter(|follower| {
                 let rested = |at| now.since(at) >= PROGRAM_EVERY;
@@ -203,24 +206,24 @@ impl<R: Row> Board<R> {
     pub(super) fn follow(&self, seat: &Arc<Seat>, look: R::Look, on: bool) {
         let key = (seat.id, R::place(look));
         if !on {
-            lock(&self.followers).remove(&key);
+            self.followers.lock().remove(&key);
             return;
         }
         let follower = Follower { seat: Arc::clone(seat), told: 0, at: None, look };
-        lock(&self.followers).entry(key).or_insert(follower);
+        self.followers.lock().entry(key).or_insert(follower);
         self.came.notify_one();
     }
 
     /// Tells a seat no more.
     pub(super) fn leave(&self, seat: &Seat) {
-        lock(&self.followers).retain(|(id, _), _| *id != seat.id);
+        self.followers.lock().retain(|(id, _), _| *id != seat.id);
     }
 
     /// What a seat has not been told; `None` when it follows no more, or was told already.
     pub(super) fn frame(&self, hub: &Hub, seat: &Seat) -> Option<String> {
         let picture = self.now();
         let (told, look) = [0, 1].into_iter().find_map(|place| {
-            let mut followers = lock(&self.followers);
+            let mut followers = self.followers.lock();
             let follower = followers.get_mut(&(seat.id, place))?;
             if follower.told >= picture.generation {
                 return None;
@@ -233,11 +236,11 @@ impl<R: Row> Board<R> {
 
     /// The newest reading, however old.
     pub(super) fn now(&self) -> Arc<Picture<R>> {
-        Arc::clone(&lock(&self.picture))
+        Arc::clone(&self.picture.lock())
     }
 
     fn change(&self, next: impl FnOnce(&Picture<R>) -> Option<Picture<R>>) {
-        let mut picture = lock(&self.picture);
+        let mut picture = self.picture.lock();
         if let Some(next) = next(&picture) {
             *picture = Arc::new(next);
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::seats::Seat;
-use super::{Hub, LOOK_EVERY, lock};
+use super::{Hub, LOOK_EVERY};
 use crate::error::WebError;
 use crate::frames::Protocol;
 use crate::loglines::LogRing;
@@ -27,7 +27,7 @@ impl Hub {
     ) -> Result<(), WebError> {
         let nth = self.named(seat, job)?;
         {
-            let mut pending = lock(&seat.pending);
+            let mut pending = seat.pending.lock();
             if pending.follows.len() >= FOLLOWS_MAX && !pending.follows.contains_key(&nth) {
                 return Err(WebError::TooMany {
                     detail: format!(
@@ -60,7 +60,7 @@ impl Hub {
     /// [`WebError::NotFound`], [`WebError::Forbidden`].
     pub fn unfollow(&self, seat: &Seat, job: &str) -> Result<(), WebError> {
         let nth = self.named(seat, job)?;
-        if lock(&seat.pending).follows.remove(&nth).is_some() {
+        if seat.pending.lock().follows.remove(&nth).is_some() {
             self.unfollowed(nth);
         }
         Ok(())
@@ -69,7 +69,7 @@ impl Hub {
     pub(super) fn unfollowed(&self, job: usize) {
         let slot = self.slot(job);
         if slot.followers.fetch_sub(1, Ordering::AcqRel) == 1 {
-            *lock(&slot.ring) = LogRing::default();
+            *slot.ring.lock() = LogRing::default();
         }
     }
 
@@ -87,7 +87,7 @@ impl Hub {
     pub(super) fn follow_log(self: &Arc<Self>, job: usize) {
         let slot = self.slot(job);
         if slot.followers.load(Ordering::Acquire) == 0
-            || !lock(&slot.ring).lacks(self.seen(job).record.log_seq)
+            || !slot.ring.lock().lacks(self.seen(job).record.log_seq)
             || slot.fetching.swap(true, Ordering::AcqRel)
         {
             return;
@@ -107,7 +107,7 @@ impl Hub {
         while slot.followers.load(Ordering::Acquire) > 0 {
             let wanted = self.seen(job).record.log_seq;
             let after = {
-                let mut ring = lock(&slot.ring);
+                let mut ring = slot.ring.lock();
                 ring.forget_if_newer_than(wanted);
                 if !ring.lacks(wanted) {
                     return;
@@ -115,7 +115,7 @@ impl Hub {
                 ring.newest()
             };
             match self.store.log(name, after, LogRing::KEPT).await {
-                Ok(lines) => lock(&slot.ring).add(lines, wanted),
+                Ok(lines) => slot.ring.lock().add(lines, wanted),
                 Err(error) => {
                     tracing::debug!(%error, job = %name, "output could not be read; the next change tries again");
                     // Not at once: the store is away, and the feed tells when it is back.
@@ -124,7 +124,7 @@ impl Hub {
                 }
             }
             for seat in self.everybody() {
-                if lock(&seat.pending).follows.contains_key(&job) {
+                if seat.pending.lock().follows.contains_key(&job) {
                     seat.mark(|pending| {
                         pending.logs.insert(job);
                     });

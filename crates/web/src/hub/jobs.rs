@@ -3,12 +3,14 @@
 //! Each change of a job comes with its record. Its picture is made anew once, marked in every seat, and rendered when a
 //! seat asks for it. Time alone changes pictures, too: the hub looks now and then.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use parking_lot::Mutex;
+
+use super::Hub;
 use super::seats::{Seat, Work};
-use super::{Hub, lock};
 use crate::frames::{self, JobFrames, Protocol, Told};
 use crate::loglines::LogRing;
 use crate::parts;
@@ -115,20 +117,20 @@ impl Hub {
         let other_word = self.say(job, seen);
         let slot = self.slot(job);
         // Not that of the newest picture: one that was made meanwhile may hold a change that no seat was told.
-        let before = lock(&slot.watch).record.replace(Arc::clone(&seen.record));
+        let before = slot.watch.lock().record.replace(Arc::clone(&seen.record));
         !other_word && before.is_some_and(|before| before.only_moves_on(&seen.record))
     }
 
     /// Whether pages may be told now how far a run is; else [`Hub::look`] does it later.
     pub(super) fn may_tell_progress(&self, job: usize) -> bool {
-        lock(&self.slot(job).watch).more = true;
+        self.slot(job).watch.lock().more = true;
         self.owes_progress(job)
     }
 
     /// Whether pages have not been told for long enough how far a run is; they are then.
     fn owes_progress(&self, job: usize) -> bool {
         let slot = self.slot(job);
-        let mut watch = lock(&slot.watch);
+        let mut watch = slot.watch.lock();
         let now = clock::boot();
         let due = watch.more && watch.told.is_none_or(|told| now.since(told) >= PROGRESS_EVERY);
         if due {
@@ -154,7 +156,7 @@ impl Hub {
     pub(super) fn is_passed_on(&self, job: usize, seen: &Seen) -> bool {
         let holder = seen.record.lease.as_ref().map(|lease| &lease.node);
         let slot = self.slot(job);
-        let mut watch = lock(&slot.watch);
+        let mut watch = slot.watch.lock();
         let passed_on = watch.holder.as_ref() != holder;
         if passed_on {
             watch.holder = holder.cloned();
@@ -167,7 +169,7 @@ impl Hub {
         let word = self.sight(job, seen);
         let now = clock::boot();
         let slot = self.slot(job);
-        let mut watch = lock(&slot.watch);
+        let mut watch = slot.watch.lock();
         let well =
             matches!(word.0, State::Running | State::Starting | State::Resting | State::Scheduled);
         if seen.record.wanted() && !well {
@@ -223,7 +225,7 @@ impl Hub {
             let seen = self.seen(nth);
             self.say(nth, &seen);
             self.metrics.job_state(&job.name, self.word(nth, &seen));
-            let since = lock(&self.slot(nth).watch).wanted_since;
+            let since = self.slot(nth).watch.lock().wanted_since;
             let waited = since.map_or(Duration::ZERO, |since| now.since(since));
             self.metrics.wanted_not_running(&job.name, waited);
             let record = &seen.record;
@@ -242,7 +244,7 @@ impl Hub {
 
     pub(super) fn replace(&self, job: usize, changed: Option<Boot>) {
         let slot = self.slot(job);
-        let mut frames = lock(&slot.frames);
+        let mut frames = slot.frames.lock();
         let generation = self.generation.fetch_add(1, Ordering::AcqRel) + 1;
         slot.generation.store(generation, Ordering::Release);
         *frames = Some(self.make(job, changed));
@@ -278,7 +280,7 @@ impl Hub {
     /// replaces a newer one.
     fn frames(&self, job: usize) -> Arc<JobFrames> {
         let slot = self.slot(job);
-        let mut frames = lock(&slot.frames);
+        let mut frames = slot.frames.lock();
         match &*frames {
             Some(known) if clock::boot().since(known.made) < SENTENCES_LAST => Arc::clone(known),
             _ => {
@@ -291,7 +293,7 @@ impl Hub {
 
     /// The picture of a job, however old its sentences are.
     fn known(&self, job: usize) -> Arc<JobFrames> {
-        let known = lock(&self.slot(job).frames).clone();
+        let known = self.slot(job).frames.lock().clone();
         known.unwrap_or_else(|| self.frames(job))
     }
 
@@ -310,20 +312,20 @@ impl Hub {
         }
         let generation = self.generation.load(Ordering::Acquire);
         let which = frames::slot(language);
-        if let Some((known, text)) = &lock(&self.summaries)[which]
+        if let Some((known, text)) = &self.summaries.lock()[which]
             && *known == generation
         {
             return text.clone();
         }
         let text = count();
-        lock(&self.summaries)[which] = Some((generation, text.clone()));
+        self.summaries.lock()[which] = Some((generation, text.clone()));
         text
     }
 
     /// The line of counters, if it is another than was told.
     pub(super) fn counted(&self, seat: &Seat) -> Option<String> {
         let text = self.summary(seat);
-        let mut pending = lock(&seat.pending);
+        let mut pending = seat.pending.lock();
         if pending.counted == text {
             return None;
         }
@@ -361,7 +363,7 @@ impl Hub {
         let order: Vec<&str> = rows.iter().map(|(_, _, job, _)| job.name.as_str()).collect();
         let summary = if seat.sieve.without_rows { String::new() } else { self.summary(seat) };
         let follows: Vec<usize> = {
-            let mut pending = lock(&seat.pending);
+            let mut pending = seat.pending.lock();
             pending.shown = rows.iter().map(|(_, nth, _, _)| *nth).collect();
             pending.drawn = rows.iter().map(|(_, nth, _, frames)| (*nth, frames.drawn())).collect();
             pending.counted.clone_from(&summary);
@@ -393,12 +395,12 @@ impl Hub {
         let view = frames.view(config, language);
         let shows = seat.sieve.shows(view);
         let was_shown = match shows {
-            true => !lock(&seat.pending).shown.insert(job),
-            false => lock(&seat.pending).shown.remove(&job),
+            true => !seat.pending.lock().shown.insert(job),
+            false => seat.pending.lock().shown.remove(&job),
         };
         if shows {
             // A row that is told whole has its hour.
-            let mut pending = lock(&seat.pending);
+            let mut pending = seat.pending.lock();
             let drawn = pending.drawn.insert(job, frames.drawn());
             if was_shown && drawn.is_none_or(|drawn| drawn != frames.drawn()) {
                 pending.hours.insert(job);

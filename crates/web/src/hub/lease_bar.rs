@@ -5,7 +5,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::{Hub, lock};
+use super::Hub;
 use crate::frames::Protocol;
 use soloist_process::clock;
 
@@ -19,7 +19,7 @@ impl Hub {
         if slot.followers.load(Ordering::Acquire) == 0 {
             return false;
         }
-        let mut watch = lock(&slot.watch);
+        let mut watch = slot.watch.lock();
         let now = clock::boot();
         let due = watch.leased.is_none_or(|told| now.since(told) >= LEASE_EVERY);
         if due {
@@ -33,7 +33,7 @@ impl Hub {
         let pages = self.everybody().into_iter().filter(|seat| seat.protocol == Protocol::Html);
         for seat in pages.take_while(|_| !jobs.is_empty()) {
             let own: Vec<usize> = {
-                let pending = lock(&seat.pending);
+                let pending = seat.pending.lock();
                 let shows = |job: &&usize| !pending.snapshot && pending.follows.contains_key(job);
                 jobs.iter().filter(shows).copied().collect()
             };

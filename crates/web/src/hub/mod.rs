@@ -19,10 +19,11 @@ mod truth;
 mod turns;
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, sleep_until};
@@ -87,10 +88,6 @@ pub struct Hub {
     doubted: Notify,
     draining: AtomicBool,
     ended: Notify,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Hub {
@@ -259,7 +256,7 @@ impl Hub {
     fn everybody(&self) -> Vec<Arc<Seat>> {
         self.seats
             .iter()
-            .flat_map(|shard| lock(shard).values().cloned().collect::<Vec<_>>())
+            .flat_map(|shard| shard.lock().values().cloned().collect::<Vec<_>>())
             .collect()
     }
 
@@ -306,7 +303,7 @@ impl Hub {
     /// As [`Self::next`], with [`csrf::mark`] in forms.
     fn next_shared(&self, seat: &Seat) -> Option<Work> {
         loop {
-            let mut pending = lock(&seat.pending);
+            let mut pending = seat.pending.lock();
             let frame = |text| Some(Work::Frame { text, changed: None });
             if let Some(goodbye) = pending.goodbye.take() {
                 return Some(Work::Close(goodbye));
@@ -409,7 +406,7 @@ impl Hub {
                 continue;
             }
             let Some(told) = pending.follows.get_mut(&job) else { continue };
-            let Some(chunk) = lock(&self.slot(job).ring).after(*told, seat.protocol) else {
+            let Some(chunk) = self.slot(job).ring.lock().after(*told, seat.protocol) else {
                 continue;
             };
             *told = Some(chunk.newest);

@@ -5,12 +5,13 @@
 //! roster does not know counts as hidden.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::{Hub, lock};
+use super::Hub;
 use soloist_domain::name::JobName;
 use soloist_store::Result;
 use soloist_store::hidden::HiddenNames as _;
@@ -29,7 +30,7 @@ pub(super) struct Past {
 
 impl Past {
     pub(super) fn names(&self) -> Option<Arc<BTreeSet<String>>> {
-        lock(&self.names).clone()
+        self.names.lock().clone()
     }
 
     /// To be called when there may be something to add or to read.
@@ -39,7 +40,7 @@ impl Past {
 
     /// Adds what was read. A name that was hidden once stays so, also when the store was emptied.
     fn learn(&self, mut read: BTreeSet<String>) {
-        let mut names = lock(&self.names);
+        let mut names = self.names.lock();
         if let Some(known) = names.as_deref() {
             read.extend(known.iter().cloned());
         }

@@ -4,9 +4,9 @@
 //! decides only the order.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
-use super::{Hub, ShownJob, lock};
+use super::{Hub, ShownJob};
 use crate::auth::Caller;
 use soloist_config::{Alerting, Config, JobConfig, elsewhere, in_groups};
 use soloist_domain::alert::Rule;
@@ -240,7 +240,7 @@ impl Roster {
 impl Hub {
     /// The jobs as they are now.
     pub(super) fn roster(&self) -> Arc<Roster> {
-        Arc::clone(&self.roster.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.roster.read())
     }
 
     /// Looks at configuration and nodes again; whether jobs came, went or are defined otherwise.
@@ -251,8 +251,8 @@ impl Hub {
             return false;
         }
         // What was rendered speaks of the definitions before.
-        next.jobs.iter().for_each(|(_, slot)| *lock(&slot.frames) = None);
-        *self.roster.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
+        next.jobs.iter().for_each(|(_, slot)| *slot.frames.lock() = None);
+        *self.roster.write() = Arc::new(next);
         true
     }
 
@@ -264,7 +264,7 @@ impl Hub {
             .iter()
             .map(|node| (node.beat.node.clone(), node.is_alive(), Arc::clone(&node.told)))
             .collect();
-        let mut before = lock(&self.told);
+        let mut before = self.told.lock();
         let same = before.len() == now.len()
             && before.iter().zip(&now).all(
                 |((node, alive, told), (now_node, now_alive, now_told))| {

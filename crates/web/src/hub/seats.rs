@@ -4,11 +4,13 @@
 //! or is sent away is said here, too.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::{Hub, lock};
+use parking_lot::Mutex;
+
+use super::Hub;
 use crate::auth::{Caller, Shown};
 use crate::error::WebError;
 use crate::frames::{Drawn, Protocol};
@@ -112,7 +114,7 @@ pub struct Seat {
 
 impl Seat {
     pub(super) fn mark(&self, change: impl FnOnce(&mut Pending)) {
-        let mut pending = lock(&self.pending);
+        let mut pending = self.pending.lock();
         change(&mut pending);
         // At most one wake-up is under way; a jammed socket costs nothing more.
         if !pending.awake {
@@ -130,7 +132,7 @@ pub struct Admission {
 
 impl Drop for Admission {
     fn drop(&mut self) {
-        let mut census = lock(&self.hub.census);
+        let mut census = self.hub.census.lock();
         census.total = census.total.saturating_sub(1);
         for key in [&self.user, &self.address] {
             if let Some(count) = census.by_key.get_mut(key) {
@@ -165,7 +167,7 @@ impl Hub {
         }
         let limits = self.config.get().live;
         let (user, address) = (format!("user {}", caller.user), format!("address {}", caller.from));
-        let mut census = lock(&self.census);
+        let mut census = self.census.lock();
         if census.total >= limits.sockets_per_node {
             return Err(WebError::Unavailable {
                 detail: "this node has as many live connections as it takes: try again later"
@@ -202,7 +204,7 @@ impl Hub {
     ) -> Arc<Seat> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let seat = Arc::new(Seat { id, caller, protocol, sieve, wake, pending: Mutex::default() });
-        lock(self.shard(id)).insert(id, Arc::clone(&seat));
+        self.shard(id).lock().insert(id, Arc::clone(&seat));
         let away = self.feed.outage().is_some();
         seat.mark(|pending| {
             pending.snapshot = true;
@@ -221,10 +223,10 @@ impl Hub {
 
     /// Takes the seat away.
     pub fn leave(&self, seat: &Seat) {
-        lock(self.shard(seat.id)).remove(&seat.id);
+        self.shard(seat.id).lock().remove(&seat.id);
         self.sources.leave(seat);
         self.cards.leave(seat);
-        let follows = std::mem::take(&mut lock(&seat.pending).follows);
+        let follows = std::mem::take(&mut seat.pending.lock().follows);
         for job in follows.into_keys() {
             self.unfollowed(job);
         }
@@ -268,7 +270,7 @@ impl Hub {
         }
         // Their answers to the close; a client that never answers is cut by the server.
         for _ in 0..50 {
-            if lock(&self.census).total == 0 {
+            if self.census.lock().total == 0 {
                 break;
             }
             tokio::time::sleep(DRAIN_STEP).await;

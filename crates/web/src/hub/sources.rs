@@ -6,9 +6,9 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use super::Hub;
 use super::board::{Board, Picture, Reading, Row, Shown};
 use super::seats::{Pending, Seat};
-use super::{Hub, lock};
 use crate::auth::Caller;
 use crate::frames::{self, Protocol};
 use crate::parts::dispatch::{self as parts, Extent};
@@ -69,14 +69,14 @@ impl Hub {
     /// The rates of `sources`, in order, as far as they are known.
     #[must_use]
     pub fn paces(&self, sources: &[SourceView]) -> Vec<Option<Pace>> {
-        let rates = lock(&self.rates);
+        let rates = self.rates.lock();
         sources.iter().map(|source| rates.paces.of(&source.name)).collect()
     }
 
     /// What a source did in the last day; empty until that was read.
     #[must_use]
     pub fn day(&self, source: &SourceName) -> Vec<Step> {
-        lock(&self.rates).days.of(source)
+        self.rates.lock().days.of(source)
     }
 
     /// The newest reading of sources and collectors, however old.
@@ -94,7 +94,7 @@ impl Hub {
     /// When a step of the day is over, it is written down for all nodes, and what they remember is read.
     async fn keep_days(&self, sources: &[SourceView]) {
         let Some((step, counts)) = day::counted(sources) else { return };
-        if !lock(&self.rates).days.lacks(step) {
+        if !self.rates.lock().days.lacks(step) {
             return;
         }
         let read = async {
@@ -102,7 +102,7 @@ impl Hub {
             self.store.throughput().await
         };
         match read.await {
-            Ok(past) => lock(&self.rates).days.learn(step, past),
+            Ok(past) => self.rates.lock().days.learn(step, past),
             Err(error) => {
                 tracing::debug!(%error, "the last day of sources could not be read; the next reading tries again");
             }
@@ -134,7 +134,7 @@ impl Row for SourceRow {
             due
         };
         let (sample, with_collectors) = {
-            let rates = &mut *lock(&hub.rates);
+            let rates = &mut *hub.rates.lock();
             let sample = due(&mut rates.sampled, READ_EVERY);
             (sample, followed && due(&mut rates.collectors, COLLECTORS_EVERY))
         };
@@ -155,7 +155,7 @@ impl Row for SourceRow {
         if sample {
             hub.keep_days(&sources).await;
         }
-        let rates = &mut *lock(&hub.rates);
+        let rates = &mut *hub.rates.lock();
         if sample {
             rates.paces.note(&sources);
             rates.days.note(&sources);

@@ -5,10 +5,12 @@
 //! as the records of those jobs pass by, until the node is back or forgotten.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Hub, lock};
+use parking_lot::Mutex;
+
+use super::Hub;
 use soloist_domain::definition::Definitions;
 use soloist_domain::job::{JobRecord, RunEnd};
 use soloist_domain::name::{JobName, NodeName};
@@ -62,7 +64,9 @@ impl Hub {
             return;
         }
         let handed = Handed { ended: last.at, by: lease.node.clone(), since: lease.since };
-        lock(&self.truth.lost)
+        self.truth
+            .lost
+            .lock()
             .entry(last.node.clone())
             .or_default()
             .jobs
@@ -78,7 +82,7 @@ impl Hub {
         }
         let now = self.store_time(clock::boot());
         let nodes = self.feed.nodes();
-        let mut lost = lock(&self.truth.lost);
+        let mut lost = self.truth.lost.lock();
         for node in nodes.iter().filter(|node| node.is_alive()) {
             // It counts as alive for some time after its end; only one that reports after its losses is back.
             let (Some(loss), Some(heard)) = (lost.get_mut(&node.beat.node), self.feed.heard(node))
@@ -107,7 +111,7 @@ impl Hub {
         let tell =
             |node: &NodeRecord| (node.beat.node.clone(), node.is_alive(), Arc::clone(&node.told));
         let now: Told = nodes.iter().map(tell).collect();
-        let mut known = lock(&self.truth.drift);
+        let mut known = self.truth.drift.lock();
         if known.0 != now {
             let jobs: BTreeSet<&JobName> = now.iter().flat_map(|(.., told)| told.keys()).collect();
             let mut by_node: BTreeMap<String, Vec<(JobName, Vec<String>)>> = BTreeMap::new();
@@ -126,7 +130,7 @@ impl Hub {
     /// Gathers anew; whether it is another truth than was told last.
     pub(super) fn truth_changed(&self) -> bool {
         let facts = self.gather_truth();
-        let mut told = lock(&self.truth.told);
+        let mut told = self.truth.told.lock();
         let changed = **told != facts;
         if changed {
             *told = Arc::new(facts);
@@ -136,7 +140,7 @@ impl Hub {
 
     pub(super) fn note_reachable(&self, reachable: bool) {
         if reachable {
-            *lock(&self.truth.back) = Some(clock::boot());
+            *self.truth.back.lock() = Some(clock::boot());
         }
     }
 
@@ -152,7 +156,7 @@ impl Hub {
     /// The jobs of a node that were found dead: each with when its run was recorded as lost, and who went on.
     #[must_use]
     pub fn lost_jobs(&self, node: &str) -> Vec<(JobName, StoreTime, NodeName)> {
-        let lost = lock(&self.truth.lost);
+        let lost = self.truth.lost.lock();
         let loss = lost.iter().find(|(lost, _)| lost.as_str() == node).map(|(_, loss)| loss);
         let jobs = loss.into_iter().flat_map(|loss| &loss.jobs);
         jobs.map(|(job, handed)| (job.clone(), handed.ended, handed.by.clone())).collect()
@@ -201,7 +205,7 @@ impl Hub {
                 frames::store_frame(false, &since, Some(&outage.detail))
             }
             None => {
-                let back = lock(&self.truth.back).unwrap_or_else(clock::boot);
+                let back = self.truth.back.lock().unwrap_or_else(clock::boot);
                 frames::store_frame(true, &iso(self.store_time(back)), None)
             }
         }
@@ -211,8 +215,7 @@ impl Hub {
     pub(super) fn store_time(&self, at: Boot) -> StoreTime {
         self.feed.store_time(at).unwrap_or_else(|| {
             let ago = clock::boot().since(at);
-            let now = jiff::Timestamp::now().as_millisecond();
-            StoreTime(now.saturating_sub(i64::try_from(ago.as_millis()).unwrap_or(0)))
+            StoreTime(jiff::Timestamp::now().as_millisecond()) - ago
         })
     }
 }

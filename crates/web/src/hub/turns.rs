@@ -3,12 +3,13 @@
 //! One reading serves every job and every viewer. It is made only while a job waits for its turn under its lease, at most
 //! four times a second, and told only when it says something else.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::{Hub, lock};
+use super::Hub;
 use soloist_domain::job::State;
 use soloist_domain::rotation::{Ring, Rules};
 use soloist_store::feed::Seen;
@@ -31,7 +32,7 @@ impl Hub {
     /// The rotations as they were read lately; `None` while no job waits for its turn, or the store does not answer.
     #[must_use]
     pub fn rotations(&self) -> Option<Arc<Vec<RotationView>>> {
-        lock(&self.turns.known).clone()
+        self.turns.known.lock().clone()
     }
 
     /// Whether a job waits for its turn under its lease.
@@ -63,7 +64,7 @@ impl Hub {
                 }
             },
         };
-        let before = std::mem::replace(&mut *lock(&self.turns.known), read.clone());
+        let before = std::mem::replace(&mut *self.turns.known.lock(), read.clone());
         let news = |job: &usize| {
             let of = |views: &Option<Arc<Vec<RotationView>>>| self.gist(*job, views.as_deref());
             of(&before) != of(&read)

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::http::header::HeaderValue;
@@ -24,6 +24,7 @@ use openidconnect::{
     SignatureVerificationError, StandardErrorResponse, StandardTokenResponse, SubjectIdentifier,
     TokenResponse as _, UserInfoClaims, http,
 };
+use parking_lot::RwLock;
 use reqwest::Certificate;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -210,7 +211,7 @@ impl SingleSignOn {
         match Provider::discover(rules).await {
             Ok(provider) => {
                 let provider = Arc::new(provider);
-                let mut known = self.0.known.write().unwrap_or_else(PoisonError::into_inner);
+                let mut known = self.0.known.write();
                 *known = Some(Arc::clone(&provider));
                 *asking = None;
                 Ok(provider)
@@ -224,7 +225,7 @@ impl SingleSignOn {
     }
 
     fn known(&self, rules: &Arc<Oidc>) -> Option<Arc<Provider>> {
-        let known = self.0.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.known.read();
         known.clone().filter(|known| known.rules == *rules)
     }
 

@@ -14,6 +14,7 @@ use crate::hub::LastKnown;
 use crate::parts::dispatch::{Collectors, Extent, SourceRow, Totals, more};
 use crate::{Web, acts};
 use soloist_domain::detail::Detail;
+use soloist_domain::time::parse_duration;
 use soloist_ops::quota::LONGEST_BLOCK;
 use soloist_store::StoreError;
 use soloist_store::dispatch::{SourceView, Sources};
@@ -181,7 +182,7 @@ pub async fn block(
     source: web::Path<String>,
     form: web::Form<Block>,
 ) -> Result<HttpResponse, WebError> {
-    let lasting = humantime::parse_duration(form.r#for.trim()).map_err(|error| {
+    let lasting = parse_duration(form.r#for.trim()).map_err(|error| {
         let text = format!("field for: {error}: write a duration such as 60s, 10m or 1h");
         WebError::bad(Detail::new(text).told("refused-duration", &[]))
     })?;

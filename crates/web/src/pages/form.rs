@@ -13,6 +13,7 @@ use askama::Template;
 
 use super::Frame;
 use soloist_domain::fields::{self, Fields, Given, Unit};
+use soloist_domain::time::format_duration;
 use soloist_view::words::{Arg, Language, say};
 
 /// Every field that is no rule: its word, and the messages with its label and its meaning.
@@ -84,7 +85,7 @@ impl Typed {
 
     /// A length of time such as `250ms`, `1m 30s`; none if nothing was typed.
     pub(super) fn length(&self, name: &str) -> Result<Option<Duration>, Wrong> {
-        self.read(name, |text| humantime::parse_duration(text).ok())
+        self.read(name, |text| parse_duration(text).ok())
     }
 
     /// A number; none if nothing was typed.
@@ -315,10 +316,7 @@ mod tests {
     fn a_length_is_read_as_it_was_written_and_nothing_is_none() {
         for ms in [1, 250, 1_000, 90_000, 86_400_000] {
             let given = Duration::from_millis(ms);
-            let typed = Typed::from(vec![(
-                "gap".to_owned(),
-                humantime::format_duration(given).to_string(),
-            )]);
+            let typed = Typed::from(vec![("gap".to_owned(), format_duration(given).to_string())]);
             assert_eq!(typed.length("gap"), Ok(Some(given)), "{ms}");
         }
         let typed = Typed::from(vec![("gap".to_owned(), " ".to_owned())]);

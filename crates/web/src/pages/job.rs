@@ -29,7 +29,7 @@ use soloist_domain::drill::Drill;
 use soloist_domain::handover::{self, NoMove, Taker, Takers, may_move};
 use soloist_domain::job::RunEnd;
 use soloist_domain::tick::{Entry, TickName};
-use soloist_domain::time::StoreTime;
+use soloist_domain::time::{StoreTime, signed_millis};
 use soloist_process::clock;
 use soloist_store::StoreError;
 use soloist_store::journal::{AuditEntry, AuditFilter, Journal, Kind, RUNS_KEPT, RunEntry};
@@ -322,7 +322,7 @@ fn operate(web: &Web, caller: &Caller, job: &JobConfig, view: &JobView) -> Opera
 /// What a drill measured, once a node took over.
 fn drilled(lang: Language, drill: &Drill) -> Option<Vec<Piece>> {
     let (to, took) = (drill.to.as_ref()?, drill.takeover()?);
-    let ms = i64::try_from(took.as_millis()).unwrap_or(i64::MAX);
+    let ms = signed_millis(took);
     let facts = [
         ("at", day_clock(drill.at)),
         ("user", Piece::text(&drill.by)),

@@ -15,7 +15,7 @@ use crate::error::WebError;
 use crate::{Web, acts};
 use soloist_domain::name::{JobName, NodeName};
 use soloist_domain::placement::departures;
-use soloist_domain::time::StoreTime;
+use soloist_domain::time::{StoreTime, millis};
 use soloist_ops::nodes;
 use soloist_store::leases::{HeldLease, Leases as _};
 use soloist_store::nodes::takers;
@@ -244,7 +244,7 @@ pub async fn page(web: web::Data<Web>, caller: Caller) -> Result<HttpResponse, W
     let nodes = NodeView::list(&read, &web.feed.held(), frame.now);
     let nodes = web.live.hidden_from(Some(&caller)).strike(nodes).into_iter().map(|mut node| {
         if let Some(age) = heard(&node.name).filter(|_| old) {
-            node.age_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+            node.age_ms = millis(age);
         }
         let story = web.live.story(&node.name, lang);
         let held = match node.alive {

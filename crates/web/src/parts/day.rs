@@ -3,7 +3,7 @@
 use askama::Template;
 
 use soloist_domain::throughput::{STEP, STEPS};
-use soloist_domain::time::StoreTime;
+use soloist_domain::time::{StoreTime, signed_millis};
 use soloist_view::day::Step;
 use soloist_view::words::{Language, Piece, grouped, minute, phrase};
 
@@ -37,7 +37,7 @@ impl Day {
     #[must_use]
     pub fn of(steps: &[Step], now: StoreTime, lang: Language) -> Option<Self> {
         let (first, last) = (steps.first()?, steps.last()?);
-        let length = i64::try_from(STEP.as_millis()).unwrap_or(i64::MAX);
+        let length = signed_millis(STEP);
         let begins = last.from.0 - length * (STEPS - 1);
         let top = steps.iter().map(|step| step.finished + step.failed).max().unwrap_or(0).max(1);
         let mut bars = Vec::new();

@@ -189,7 +189,7 @@ impl Holders {
     #[must_use]
     pub fn of(job: &str, line: &Timeline, extent: Extent, now: StoreTime, voice: Voice) -> Self {
         let lang = voice.lang;
-        let from = StoreTime(now.0 - i64::try_from(extent.length().as_millis()).unwrap_or(0));
+        let from = now - extent.length();
         let scale = Scale { from, to: now };
         let takeovers = line.takeovers();
         let takeovers: Vec<&Takeover> = takeovers.iter().filter(|one| one.at > from).collect();

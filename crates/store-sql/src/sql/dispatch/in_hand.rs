@@ -4,7 +4,8 @@
 //! say where a task is, and what was not looked for is found after them. That a collector was seen just now is not asked again.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::Mutex;
 
 use soloist_domain::dispatch::{ClaimId, Report, Reported, SEEN_EVERY, Task, TaskId};
 use soloist_domain::name::{CollectorName, SourceName};
@@ -40,7 +41,7 @@ pub(super) struct Hints {
 impl InHand {
     /// What is known about these.
     pub(super) fn look(&self, reports: &[Report]) -> Hints {
-        let (known, mut hints) = (self.lock(), Hints::default());
+        let (known, mut hints) = (self.0.lock(), Hints::default());
         for report in reports {
             if let Some((source, claim)) = known.tasks.get(&report.id) {
                 hints.tasks.insert(report.id.clone());
@@ -53,7 +54,7 @@ impl InHand {
 
     /// These were handed out.
     pub(super) fn note(&self, claim: &ClaimId, tasks: &[Task]) {
-        let in_hand = &mut self.lock().tasks;
+        let in_hand = &mut self.0.lock().tasks;
         if in_hand.len() + tasks.len() > MOST {
             in_hand.clear();
         }
@@ -64,7 +65,7 @@ impl InHand {
 
     /// Those that count are in nobody's hands any more.
     pub(super) fn forget(&self, reports: &[Report], answers: &[Reported]) {
-        let in_hand = &mut self.lock().tasks;
+        let in_hand = &mut self.0.lock().tasks;
         for (report, _) in reports.iter().zip(answers).filter(|(_, one)| **one == Reported::Ok) {
             in_hand.remove(&report.id);
         }
@@ -72,21 +73,17 @@ impl InHand {
 
     /// Whether its row says that this collector was seen less than [`SEEN_EVERY`] ago.
     pub(super) fn was_seen(&self, collector: &CollectorName, now: Stamp) -> bool {
-        let seen = self.lock().collectors.get(collector).copied();
+        let seen = self.0.lock().collectors.get(collector).copied();
         seen.is_some_and(|seen| now < seen + SEEN_EVERY)
     }
 
     /// Notes when collectors were seen. If the transaction fails, their rows say it only with the next call after [`SEEN_EVERY`].
     pub(super) fn note_seen(&self, collectors: BTreeMap<CollectorName, Stamp>, now: Stamp) {
-        let known = &mut self.lock().collectors;
+        let known = &mut self.0.lock().collectors;
         known.extend(collectors);
         if known.len() > COLLECTORS {
             known.retain(|_, seen| now < *seen + SEEN_EVERY);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -146,7 +143,7 @@ mod tests {
         let more =
             (0..COLLECTORS).map(|nth| (format!("c{nth}").parse().expect("a name"), Stamp(9)));
         in_hand.note_seen(more.collect(), Stamp(1_000_005));
-        assert_eq!(in_hand.lock().collectors.len(), COLLECTORS, "the old one is forgotten");
+        assert_eq!(in_hand.0.lock().collectors.len(), COLLECTORS, "the old one is forgotten");
     }
 
     #[test]
@@ -154,8 +151,8 @@ mod tests {
         let (in_hand, claim) = (InHand::default(), ClaimId("claim".to_owned()));
         let all: Vec<Task> = (0..MOST).map(task).collect();
         in_hand.note(&claim, &all);
-        assert_eq!(in_hand.lock().tasks.len(), MOST);
+        assert_eq!(in_hand.0.lock().tasks.len(), MOST);
         in_hand.note(&claim, &[task(MOST)]);
-        assert_eq!(in_hand.lock().tasks.len(), 1);
+        assert_eq!(in_hand.0.lock().tasks.len(), 1);
     }
 }

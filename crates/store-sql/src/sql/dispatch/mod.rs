@@ -33,10 +33,11 @@ mod task;
 mod tests;
 mod waiters;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 
 use super::relay::{Relay, given_up};
 use super::row::count;
@@ -114,7 +115,7 @@ impl<A: Act> Answered<A> {
     }
 
     pub(super) fn take(&self) -> Option<A::Answer> {
-        self.1.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.1.lock().take()
     }
 }
 
@@ -122,7 +123,7 @@ impl<A: Act> Answered<A> {
 impl<A: Act> AnyAct for Answered<A> {
     async fn run(&self, mut relay: Relay) -> Result<()> {
         let answer = self.0.run(&mut relay).await?;
-        *self.1.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
+        *self.1.lock() = Some(answer);
         relay.commit()
     }
 }

@@ -3,8 +3,10 @@
 //! It may be old, and then the change is refused. So whatever stands here, nothing wrong is ever written; it only saves a reading.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use super::record::{Case, Standing};
 use soloist_domain::name::{RotationName, TypeName, Waiter};
@@ -65,18 +67,18 @@ pub struct KnownTurns {
 
 impl KnownTurns {
     pub(super) fn of(&self, rotation: &RotationName) -> Option<Remembered> {
-        locked(&self.rotations).get(rotation).cloned()
+        self.rotations.lock().get(rotation).cloned()
     }
 
     /// All records, without their queues.
     pub(super) fn cases(&self) -> Vec<(RotationName, Case)> {
         let of = |(name, one): (&RotationName, &Remembered)| (name.clone(), one.case.clone());
-        locked(&self.rotations).iter().map(of).collect()
+        self.rotations.lock().iter().map(of).collect()
     }
 
     /// What was read just now.
     pub(super) fn put(&self, rotation: &RotationName, read: Remembered) {
-        let mut rotations = locked(&self.rotations);
+        let mut rotations = self.rotations.lock();
         if rotations.len() >= MOST && !rotations.contains_key(rotation) {
             rotations.clear();
         }
@@ -91,7 +93,7 @@ impl KnownTurns {
         case: Case,
         news: Vec<News>,
     ) {
-        let mut rotations = locked(&self.rotations);
+        let mut rotations = self.rotations.lock();
         let one = rotations.entry(rotation.clone()).or_insert_with(|| decided.clone());
         if one.case.head == decided.case.head {
             one.case = case;
@@ -117,7 +119,7 @@ impl KnownTurns {
 
     /// Held by a change that was refused: hundreds that are decided anew at once would refuse each other, and be too late.
     pub(super) fn gate(&self, rotation: &RotationName) -> Arc<tokio::sync::Mutex<()>> {
-        let mut gates = locked(&self.gates);
+        let mut gates = self.gates.lock();
         if gates.len() >= MOST {
             gates.clear();
         }
@@ -125,16 +127,16 @@ impl KnownTurns {
     }
 
     pub(super) fn forget(&self, rotation: &RotationName) {
-        locked(&self.rotations).remove(rotation);
+        self.rotations.lock().remove(rotation);
     }
 
     /// The row of a waiter, as it was written here.
     pub(super) fn row(&self, rotation: &RotationName, waiter: &Waiter) -> Option<String> {
-        locked(&self.waiting).get(&(rotation.clone(), waiter.clone())).cloned()
+        self.waiting.lock().get(&(rotation.clone(), waiter.clone())).cloned()
     }
 
     pub(super) fn put_row(&self, rotation: &RotationName, waiter: &Waiter, row: Option<String>) {
-        let mut waiting = locked(&self.waiting);
+        let mut waiting = self.waiting.lock();
         let key = (rotation.clone(), waiter.clone());
         match row {
             Some(row) => {
@@ -149,12 +151,12 @@ impl KnownTurns {
 
     /// There was more than one pump tidies.
     pub(super) fn sweep_at_once(&self) {
-        *locked(&self.swept) = None;
+        *self.swept.lock() = None;
     }
 
     /// Whether so much time has passed since it was said last that it has.
     pub(super) fn is_time_to_sweep(&self, now: Stamp, every: Duration) -> bool {
-        let mut swept = locked(&self.swept);
+        let mut swept = self.swept.lock();
         // Also when the store's clock was set back.
         let due = swept.is_none_or(|last| now < last || now >= last + every);
         if due {
@@ -162,8 +164,4 @@ impl KnownTurns {
         }
         due
     }
-}
-
-fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
