@@ -226,6 +226,8 @@ fn words(rotation: &Rotation) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use soloist_domain::dispatch::Window;
 
