@@ -1,10 +1,12 @@
 //! What is held is listed by every node and by the command line: jobs, whoever defines them, and what `soloist run` holds,
 //! wherever that was started.
 
+use std::path::Path;
 use std::process::{Child, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::support::api::Api;
@@ -121,4 +123,53 @@ async fn a_job_is_listed_as_a_job_on_every_node_whoever_defines_it() {
     deploy.stop();
     at_b.switch("labels", false).await;
     until_held(&at_a, &all[2..]).await;
+}
+
+/// A node runs on for a month: libfaketime sets its clocks, also the one that cannot be set.
+#[tokio::test(flavor = "multi_thread")]
+async fn names_that_nobody_has_used_for_a_month_are_forgotten_by_a_node_that_runs() {
+    let ground = Ground::new("sqlite:soloist.db", OUTBOUND);
+    ground.add_user("li", "operator");
+    ground.must(&["hold", "outbound", "--user", "li", "--reason", "stocktaking"]);
+    let clock = ground.path("clock");
+    let set = |days: u32| {
+        // In one step: an empty file would be another clock.
+        std::fs::write(ground.path("clock.new"), format!("+{days}d")).expect("a file");
+        std::fs::rename(ground.path("clock.new"), &clock).expect("renamed");
+    };
+    set(0);
+    let library = crate::support::service::faketime();
+    let clocks = [
+        ("LD_PRELOAD", &*library),
+        ("FAKETIME_TIMESTAMP_FILE", &*clock),
+        ("FAKETIME_NO_CACHE", Path::new("1")),
+    ];
+    // Who makes the token has the clocks of the node that is to believe it.
+    let token = ground.command(&["token", "new", "--user", "li"]).envs(clocks).output();
+    let token = String::from_utf8(token.expect("soloist starts").stdout).expect("UTF-8");
+    let node = ground.start_with("node-a", &clocks);
+    let li = node.api(token.trim());
+    let ask = json!({"holder": "shop-7f", "request_id": "one"});
+    let (status, grant) = li.call(Method::POST, "/api/v1/leases/order-7", Some(ask)).await;
+    assert_eq!(status, StatusCode::OK, "{grant}");
+    let end = json!({"secret": grant["secret"]});
+    let (status, said) = li.call(Method::POST, "/api/v1/leases/order-7/release", Some(end)).await;
+    assert_eq!(status, StatusCode::OK, "{said}");
+    let kept = || {
+        let names = std::process::Command::new("sqlite3")
+            .args(["-cmd", ".timeout 10000"])
+            .arg(ground.path("soloist.db"))
+            .arg("SELECT job FROM records WHERE job IN ('order-7', 'outbound')")
+            .output();
+        String::from_utf8(names.expect("sqlite3 starts").stdout).expect("UTF-8")
+    };
+    assert_eq!(kept(), "order-7\noutbound\n");
+    let mut days = 28;
+    until("it is forgotten", || {
+        // A round a day; one in which the clock is found to have jumped removes nothing.
+        days += 1;
+        set(days);
+        (kept() == "outbound\n").then_some(())
+    });
+    assert!(days >= 30, "after {days} days");
 }

@@ -1,6 +1,6 @@
 //! What servers of other programs have in common in tests: who runs them, who ends them, and what removes their directories.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{LazyLock, mpsc};
 
@@ -106,11 +106,18 @@ fn spawn_tied(
 /// When libfaketime is not installed.
 #[allow(dead_code, reason = "not every program of tests sets a server's clock")]
 pub(crate) fn give_a_clock(command: &mut Command, clock: &Path) {
-    let library = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
-    let library = library
-        .map(|place| place.path().join("faketime/libfaketimeMT.so.1"))
-        .find(|path| path.exists());
-    command.env("LD_PRELOAD", library.expect("apt-get install libfaketime"));
+    command.env("LD_PRELOAD", faketime());
     command.env("FAKETIME_TIMESTAMP_FILE", clock);
     command.env("FAKETIME_NO_CACHE", "1").env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+}
+
+/// libfaketime.
+///
+/// # Panics
+/// When it is not installed.
+#[allow(dead_code, reason = "not every program of tests sets a clock")]
+pub(crate) fn faketime() -> PathBuf {
+    let library = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
+    let mut library = library.map(|place| place.path().join("faketime/libfaketimeMT.so.1"));
+    library.find(|path| path.exists()).expect("apt-get install libfaketime")
 }
