@@ -182,3 +182,41 @@ fn nobody_writes_to_a_stream_of_this_process_past_the_outlet() {
     assert!(seen > 20, "the commands that print were found");
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
+
+/// What views tell is read by the page and the command line too: a text would have to be parsed again.
+#[test]
+fn an_instant_of_a_view_is_no_text() {
+    let mut files = Vec::new();
+    for room in ["crates/view/src", "crates/web/src"] {
+        sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join(room), &mut files);
+    }
+    let mut fields = BTreeMap::<String, BTreeSet<String>>::new();
+    for file in &files {
+        let text = std::fs::read_to_string(file).expect("a source");
+        let (code, _) = text.split_once("#[cfg(test)]").unwrap_or((&text, ""));
+        assert!(
+            !code.contains(": iso(") || file.ends_with("words/moment.rs"),
+            "{}: an instant is made a text where it is kept: use At",
+            file.display()
+        );
+        let named =
+            code.lines().filter_map(|line| line.trim().strip_prefix("pub ")?.split_once(": "));
+        for (name, kind) in named.filter(|_| file.starts_with(files_of("crates/view/src"))) {
+            let kind = kind.trim_end_matches(',').replace("Option<", "").replace('>', "");
+            fields.entry(name.to_owned()).or_default().insert(kind);
+        }
+    }
+    let is = |kind: &'static str| {
+        let of = fields.iter().filter(move |(_, kinds)| kinds.contains(kind));
+        of.map(|(name, _)| name.as_str()).collect::<BTreeSet<_>>()
+    };
+    assert!(is("At").len() > 15, "instants are found: {:?}", is("At"));
+    // An address, a node and the name of a tick.
+    let other = ["from", "to", "until"];
+    let both: Vec<_> = is("At").intersection(&is("String")).copied().collect();
+    assert!(both.iter().all(|name| other.contains(name)), "{both:?}");
+}
+
+fn files_of(room: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(room)
+}

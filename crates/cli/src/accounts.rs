@@ -7,7 +7,7 @@ use std::io::{IsTerminal as _, Read as _};
 use serde_json::{Value, json};
 
 use super::office::Office;
-use super::output::{local_of, print, print_json, table};
+use super::output::{local, print, print_json, table};
 use super::{Failure, ListArgs, UserCommand};
 use soloist_domain::name::UserName;
 use soloist_ops::accounts;
@@ -123,7 +123,7 @@ async fn list(office: &Office, args: &ListArgs) -> Result<(), Failure> {
             user.name.clone(),
             user.display_name.clone().unwrap_or_else(|| "-".to_owned()),
             user.role.as_str().to_owned(),
-            local_of(&user.created),
+            local(user.created),
         ]
     };
     let rows: Vec<_> = users.users.iter().map(row).collect();

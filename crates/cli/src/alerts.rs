@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::office::Office;
-use super::output::{local_of, print, print_json, table};
+use super::output::{local, print, print_json, table};
 use super::{Failure, ListArgs, duration};
 use soloist_domain::time::{StoreTime, format_duration};
 use soloist_remote::{Call, part};
@@ -121,7 +121,7 @@ async fn mute(office: &Office, args: &MuteArgs) -> Result<(), Failure> {
     let all = put_mute(office, name, body, user.as_deref()).await?;
     let now = all.alerts.into_iter().find(|one| one.name == *name);
     match now.and_then(|one| one.muted_until) {
-        Some(until) => print(&format!("{name} is mute until {}.", local_of(&until))),
+        Some(until) => print(&format!("{name} is mute until {}.", local(until))),
         None => print(&format!("{name} is mute no longer.")),
     }
 }
@@ -156,7 +156,7 @@ async fn list(office: &Office, args: &ListArgs) -> Result<(), Failure> {
         .iter()
         .map(|rule| {
             let lasting = format_duration(Duration::from_millis(rule.for_ms)).to_string();
-            let muted = rule.muted_until.as_deref().map_or_else(|| "-".to_owned(), local_of);
+            let muted = rule.muted_until.map_or_else(|| "-".to_owned(), local);
             vec![
                 rule.name.clone(),
                 rule.when.clone(),
@@ -176,7 +176,7 @@ async fn list(office: &Office, args: &ListArgs) -> Result<(), Failure> {
         .iter()
         .take(10)
         .map(|past| {
-            vec![local_of(&past.over), local_of(&past.since), past.alert.clone(), past.text.clone()]
+            vec![local(past.over), local(past.since), past.alert.clone(), past.text.clone()]
         })
         .collect();
     if past.is_empty() {
@@ -190,7 +190,7 @@ fn on_rows(all: &AlertsView) -> Vec<Vec<String>> {
     let on = all.alerts.iter().flat_map(|rule| rule.on.iter().map(move |on| (rule, on)));
     on.map(|(rule, on)| {
         let mute = if on.muted { " (mute)" } else { "" };
-        vec![local_of(&on.since), format!("{}{mute}", rule.name), on.text.clone()]
+        vec![local(on.since), format!("{}{mute}", rule.name), on.text.clone()]
     })
     .collect()
 }
@@ -199,8 +199,8 @@ fn channel_row(channel: &ChannelView) -> Vec<String> {
     let last = match &channel.last {
         None => "none yet".to_owned(),
         Some(last) => match &last.error {
-            Some(error) if !last.ok => format!("{} not taken: {error}", local_of(&last.at)),
-            _ => format!("{} taken", local_of(&last.at)),
+            Some(error) if !last.ok => format!("{} not taken: {error}", local(last.at)),
+            _ => format!("{} taken", local(last.at)),
         },
     };
     vec![channel.name.clone(), channel.kind.clone(), last]

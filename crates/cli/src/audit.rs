@@ -10,7 +10,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use super::office::Office;
-use super::output::{json, local_of, print, print_json, table};
+use super::output::{json, local, print, print_json, table};
 use super::watch::Watch;
 use super::{Failure, ListArgs};
 use soloist_domain::time::StoreTime;
@@ -226,7 +226,7 @@ fn row(entry: &AuditView) -> Vec<String> {
         kind => format!("{} ({kind})", entry.who),
     };
     vec![
-        local_of(&entry.at),
+        local(entry.at),
         who,
         entry.act.clone(),
         entry.target.clone(),

@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::time::{sleep, timeout};
 
 use super::office::{Office, at};
-use super::output::{instant, print, print_json};
+use super::output::{print, print_json};
 use super::switch::because;
 use super::watch::Watch;
 use super::{DrillArgs, Failure};
@@ -20,6 +20,8 @@ use soloist_process::clock;
 use soloist_remote::Call;
 use soloist_view::drill::{DrillView, warning};
 use soloist_view::lists::Runs;
+use soloist_view::millis;
+use soloist_view::words::At;
 use soloist_view::{JobView, NodeView, RunExit, RunView};
 
 /// What a take-over may need beyond the lease before the drill counts as failed.
@@ -174,21 +176,18 @@ fn is_given_back(run: &RunView) -> bool {
 
 /// What `now` shows of the take-over; whatever was seen once stays.
 fn progress(now: &TakeOver, of: &Ordered, seen: &Progress) -> Progress {
-    let (token, ordered) = (of.drill.token, instant(&of.drill.ordered));
-    let from_order = |at: &str| {
-        let after = instant(at)?.since(ordered?);
-        Some(millis(after))
-    };
+    let (token, ordered) = (of.drill.token, of.drill.ordered.0);
+    let from_order = |At(at): At| millis(at.since(ordered));
     let lost = now.crashed.as_ref().filter(|run| run.end == Some(RunEnd::Lost));
-    let released = lost.and_then(|run| run.ended.as_deref());
+    let released = lost.and_then(|run| run.ended);
     let lease = now.job.lease.as_ref().filter(|lease| lease.token > token);
     let done = now.drill.as_ref().filter(|drill| drill.token == token);
     let to = done.and_then(|drill| drill.to.as_ref()).or(lease.map(|lease| &lease.node));
     Progress {
-        released_ms: seen.released_ms.or(released.and_then(from_order)),
+        released_ms: seen.released_ms.or(released.map(from_order)),
         by_guard: seen.by_guard || lost.is_some_and(is_given_back),
-        acquired_ms: seen.acquired_ms.or(lease.and_then(|lease| from_order(&lease.since))),
-        started_ms: done.and_then(|drill| drill.started.as_deref()).and_then(from_order),
+        acquired_ms: seen.acquired_ms.or(lease.map(|lease| from_order(lease.since))),
+        started_ms: done.and_then(|drill| drill.started).map(from_order),
         to: to.cloned().or_else(|| seen.to.clone()),
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Subcommand;
 
 use super::office::Office;
-use super::output::{local_of, print, print_json, table};
+use super::output::{local, print, print_json, table};
 use super::{Failure, ListArgs};
 use soloist_view::HeldLeaseView;
 use soloist_view::lists::Held;
@@ -55,7 +55,7 @@ fn row(held: &HeldLeaseView) -> Vec<String> {
         held.kind.as_str().to_owned(),
         held.holder.clone(),
         held.token.to_string(),
-        local_of(&held.since),
+        local(held.since),
         format!("{:.1?}", Duration::from_millis(held.expires_in_ms)),
         if held.watched { "yes" } else { "no" }.to_owned(),
     ]

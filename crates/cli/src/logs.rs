@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::office::{Office, at};
-use super::output::{json, local_of, print, print_json, visible};
+use super::output::{json, local, print, print_json, visible};
 use super::watch::Watch;
 use super::{Failure, duration};
 use soloist_domain::name::{NodeName, RunId};
@@ -131,9 +131,8 @@ async fn found(
 
 /// Whether a line that was read is asked for.
 fn admits(filter: &LogFilter, line: &LogLineView) -> bool {
-    let at = line.at.parse::<jiff::Timestamp>().map(|at| StoreTime(at.as_millisecond()));
-    let (Ok(at), Ok(node)) = (at, NodeName::new(&line.node)) else { return filter.is_all() };
-    let (seq, run) = (line.seq, RunId(line.run.clone()));
+    let Ok(node) = NodeName::new(&line.node) else { return filter.is_all() };
+    let (seq, at, run) = (line.seq, line.at.0, RunId(line.run.clone()));
     filter.admits(&LogLine { seq, at, run, node, stream: line.stream, text: line.text.clone() })
 }
 
@@ -174,7 +173,7 @@ fn text(lines: &[LogLineView]) -> String {
         let stream = line.stream.as_str();
         let plain = terminal::plain(&line.text);
         let (said, node) = (visible(&plain), visible(&line.node));
-        text.push_str(&format!("{} {node} {stream:7} {said}\n", local_of(&line.at)));
+        text.push_str(&format!("{} {node} {stream:7} {said}\n", local(line.at)));
         text
     })
 }

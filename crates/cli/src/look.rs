@@ -9,6 +9,7 @@ use soloist_store::journal::RUNS_KEPT;
 use soloist_view::RunView;
 use soloist_view::lists::Runs;
 use soloist_view::status::{Status, StatusRow};
+use soloist_view::words::At;
 
 /// `status`.
 pub(super) async fn status(office: &Office, args: &StatusArgs) -> Result<(), Failure> {
@@ -75,8 +76,8 @@ async fn rows(office: &Office, only: Option<&str>) -> Result<Vec<StatusRow>, Fai
 
 fn row(row: &StatusRow) -> Vec<String> {
     let or_dash = |text: String| if text.is_empty() { "-".to_owned() } else { text };
-    let told = |at: &str| instant_in(row.zone.as_deref(), at);
-    let next = match &row.next_at {
+    let told = |at: At| instant_in(row.zone.as_deref(), at);
+    let next = match row.next_at {
         Some(at) => format!("{} at {}", row.next, told(at)),
         None => row.next.clone(),
     };
@@ -84,7 +85,7 @@ fn row(row: &StatusRow) -> Vec<String> {
         row.job.clone(),
         row.state.as_str().to_owned(),
         or_dash(row.node.clone().unwrap_or_default()),
-        or_dash(row.since.as_deref().map(told).unwrap_or_default()),
+        or_dash(row.since.map(told).unwrap_or_default()),
         or_dash(row.wanted_by.join(", ")),
         or_dash(next),
     ]
@@ -130,8 +131,8 @@ fn run_row(run: &RunView, zone: Option<&str>) -> Vec<String> {
     vec![
         run.id.clone(),
         run.node.clone(),
-        instant_in(zone, &run.started),
-        run.ended.as_deref().map_or_else(|| "-".to_owned(), |ended| instant_in(zone, ended)),
+        instant_in(zone, run.started),
+        run.ended.map_or_else(|| "-".to_owned(), |ended| instant_in(zone, ended)),
         match (run.end, run.folded) {
             (None, _) => "running".to_owned(),
             (Some(end), Some(folded @ 2..)) => format!("{}, {folded} alike", end.as_str()),

@@ -8,8 +8,7 @@ use serde::Serialize;
 
 use super::Failure;
 use super::colour::painted;
-use soloist_domain::time::StoreTime;
-use soloist_view::words::{Zone, is_hidden};
+use soloist_view::words::{At, Zone, is_hidden};
 
 /// Prints `text` with a line end, if it has none.
 pub(super) fn print(text: &str) -> Result<(), Failure> {
@@ -88,7 +87,7 @@ pub(super) fn visible(text: &str) -> String {
 }
 
 /// Local time, to the second.
-pub(super) fn local(at: StoreTime) -> String {
+pub(super) fn local(At(at): At) -> String {
     jiff::Timestamp::from_millisecond(at.0)
         .map(|at| {
             let zoned = at.to_zoned(jiff::tz::TimeZone::system());
@@ -97,28 +96,15 @@ pub(super) fn local(at: StoreTime) -> String {
         .unwrap_or_default()
 }
 
-/// An instant of the API in local time, to the second.
-pub(super) fn local_of(text: &str) -> String {
-    instant(text).map_or_else(|| visible(text), local)
-}
-
 /// The same of a job with a schedule, in the zone of that and with its offset.
-pub(super) fn instant_in(zone: Option<&str>, text: &str) -> String {
-    match (zone.and_then(Zone::known), instant(text)) {
-        (Some(zone), Some(at)) => zone.stamped(at),
-        _ => local_of(text),
-    }
-}
-
-/// An instant of the API.
-pub(super) fn instant(text: &str) -> Option<StoreTime> {
-    let at = text.parse::<jiff::Timestamp>().ok()?;
-    Some(StoreTime(at.as_millisecond()))
+pub(super) fn instant_in(zone: Option<&str>, at: At) -> String {
+    zone.and_then(Zone::known).map_or_else(|| local(at), |zone| zone.stamped(at.0))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use soloist_domain::time::StoreTime;
 
     #[test]
     fn columns_line_up_also_under_chinese_and_hostile_text() {
@@ -143,12 +129,10 @@ mod tests {
     }
 
     #[test]
-    fn instants_have_milliseconds() {
-        assert_eq!(instant("2023-11-14T22:13:20.040Z"), Some(StoreTime(1_700_000_000_040)));
-        assert_eq!(local_of("\u{1b}[2J"), "\u{fffd}[2J");
-        let at = "2026-10-25T00:30:00.000Z";
+    fn an_instant_of_a_job_with_a_schedule_has_its_zone() {
+        let at = At(StoreTime(1_792_888_200_000));
         assert_eq!(instant_in(Some("Europe/Berlin"), at), "2026-10-25 02:30 +02:00");
         assert_eq!(instant_in(Some("Asia/Shanghai"), at), "2026-10-25 08:30 +08:00");
-        assert_eq!(instant_in(None, at), local_of(at));
+        assert_eq!(instant_in(None, at), local(at));
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::doctor::finish;
-use super::output::{instant, visible};
+use super::output::visible;
 use super::tokens::only_for;
 use super::{Failure, ListArgs};
 use soloist_domain::time::StoreTime;
@@ -12,6 +12,7 @@ use soloist_remote::{Access, Call, Client, RemoteError};
 use soloist_store::examine::Finding;
 use soloist_view::lists::Nodes;
 use soloist_view::people::Me;
+use soloist_view::words::At;
 
 /// Clocks that differ by more make what is printed hard to compare. Nothing is decided by them.
 const CLOCKS_APART: Duration = Duration::from_secs(5);
@@ -80,7 +81,7 @@ fn clocks(me: &Me, took: Duration) -> Finding {
     let check = "clock";
     let own = StoreTime(jiff::Timestamp::now().as_millisecond());
     let node = visible(&me.node);
-    let Some(theirs) = instant(&me.now) else {
+    let Some(At(theirs)) = me.now else {
         return Finding::warn(check, format!("{node} does not tell its clock"), "upgrade it");
     };
     // It read its clock at some moment while the answer was on its way.
@@ -105,10 +106,10 @@ fn token(me: &Me) -> Finding {
         "-" => "bound to nothing".to_owned(),
         names => format!("only for {}", visible(names)),
     };
-    let ends = token.expires.as_deref().map_or_else(|| "never".to_owned(), visible);
+    let ends = token.expires.map_or_else(|| "never".to_owned(), |at| at.to_string());
     let what = format!("{} {who}, {bounds}, ends {ends}", visible(&token.id));
-    let left = token.expires.as_deref().and_then(instant).zip(instant(&me.now));
-    match left.map(|(ends, now)| ends.since(now)) {
+    let left = token.expires.zip(me.now);
+    match left.map(|(At(ends), At(now))| ends.since(now)) {
         Some(left) if left < SOON => {
             Finding::warn(check, what, "have another made in time: soloist token new")
         }

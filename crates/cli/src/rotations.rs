@@ -1,12 +1,10 @@
 //! Rotations: their rules set, and what they are doing: who has the turn, who waits and why, the last turns.
 
-use std::time::Duration;
-
 use clap::{Args, Subcommand};
 
 use super::Failure;
 use super::office::Office;
-use super::output::{instant, local_of, print, print_json, table, visible};
+use super::output::{local, print, print_json, table, visible};
 use super::removal::sure;
 use super::rules::{self, RuleArgs, behind};
 use soloist_domain::name::{RotationName, TypeName};
@@ -16,6 +14,7 @@ use soloist_remote::{Call, part};
 use soloist_view::json::{
     EndedTurn, Holder, NextTurn, Rotation, RotationList, RotationType, WaitingWorker, word,
 };
+use soloist_view::words::At;
 
 fn at(name: &RotationName) -> String {
     format!("/api/v1/rotations/{}", part(name.as_str()))
@@ -120,7 +119,7 @@ async fn list(office: &Office, as_json: bool) -> Result<(), Failure> {
     if list.rotations.is_empty() {
         return print("No rotation. Make one with: soloist rotation set NAME --type A --type B");
     }
-    let now = list.now.as_deref().and_then(instant).unwrap_or_default();
+    let now = list.now.map(|At(now)| now).unwrap_or_default();
     let row = |rotation: &Rotation| {
         let waiting: u64 = rotation.types.iter().map(|kind| kind.waiting).sum();
         let ended = |kind: &RotationType| kind.done + kind.empty + kind.failed + kind.lost;
@@ -145,7 +144,7 @@ async fn one(office: &Office, name: &RotationName, as_json: bool) -> Result<(), 
     }
     // By the store's clock.
     let RotationList { now, .. } = office.get("/api/v1/rotations").await?;
-    let now = now.as_deref().and_then(instant).unwrap_or_default();
+    let now = now.map(|At(now)| now).unwrap_or_default();
     let mut text = format!("Rotation {name}: {}.\n", words(&rotation));
     match &rotation.holder {
         Some(turn) => text.push_str(&format!("{} has the turn.\n", visible(&holder(turn, now)))),
@@ -155,7 +154,7 @@ async fn one(office: &Office, name: &RotationName, as_json: bool) -> Result<(), 
     text.push_str(&types_of(&rotation, now));
     if !rotation.waiters.is_empty() {
         let row = |waiter: &WaitingWorker| {
-            let waited = format!("{:.1?}", since(&waiter.since, now));
+            let waited = format!("{:.1?}", now.since(waiter.since.0));
             vec![waiter.r#type.clone(), waiter.worker.clone(), waiter.node.clone(), waited]
         };
         let rows: Vec<_> = rotation.waiters.iter().map(row).collect();
@@ -164,13 +163,12 @@ async fn one(office: &Office, name: &RotationName, as_json: bool) -> Result<(), 
     }
     if !rotation.turns.is_empty() {
         let row = |past: &EndedTurn| {
-            let ended = instant(&past.ended).unwrap_or_default();
             vec![
                 past.turn.clone(),
                 past.r#type.clone(),
                 past.worker.clone(),
-                local_of(&past.since),
-                format!("{:.1?}", since(&past.since, ended)),
+                local(past.since),
+                format!("{:.1?}", past.ended.0.since(past.since.0)),
                 past.outcome.clone(),
             ]
         };
@@ -181,16 +179,6 @@ async fn one(office: &Office, name: &RotationName, as_json: bool) -> Result<(), 
     print(&text)
 }
 
-/// How long `at` was before `now`.
-fn since(at: &str, now: StoreTime) -> Duration {
-    now.since(instant(at).unwrap_or(now))
-}
-
-/// How long it is from `now` until `at`.
-fn left(at: &str, now: StoreTime) -> Duration {
-    instant(at).unwrap_or(now).since(now)
-}
-
 /// The types in the order in which their turns come.
 fn types_of(rotation: &Rotation, now: StoreTime) -> String {
     let known = |name: &String| rotation.types.iter().find(|kind| kind.name == *name);
@@ -198,7 +186,7 @@ fn types_of(rotation: &Rotation, now: StoreTime) -> String {
         let now = match (kind.waiting, &kind.reason, &kind.earliest_at) {
             (0, ..) => "nobody waits".to_owned(),
             _ if rotation.holder.is_some() => word(Reason::Held).to_owned(),
-            (_, Some(reason), Some(at)) => format!("{reason} for {:.1?}", left(at, now)),
+            (_, Some(reason), Some(at)) => format!("{reason} for {:.1?}", at.0.since(now)),
             (..) => "ready".to_owned(),
         };
         let RotationType { name, waiting, done, empty, failed, lost, .. } = kind;
@@ -211,7 +199,7 @@ fn types_of(rotation: &Rotation, now: StoreTime) -> String {
 }
 
 fn holder(turn: &Holder, now: StoreTime) -> String {
-    format!("{} as {} for {:.1?}", turn.worker, turn.r#type, since(&turn.since, now))
+    format!("{} as {} for {:.1?}", turn.worker, turn.r#type, now.since(turn.since.0))
 }
 
 fn next(rotation: &Rotation, now: StoreTime) -> String {
@@ -221,7 +209,7 @@ fn next(rotation: &Rotation, now: StoreTime) -> String {
         (None, _) => format!("{kind}, now"),
         (Some("held"), _) => format!("{kind}, after that turn"),
         (Some("absent"), _) => format!("{kind}, but nobody waits for it"),
-        (Some(reason), Some(at)) => format!("{kind}, {reason} for {:.1?}", left(at, now)),
+        (Some(reason), Some(at)) => format!("{kind}, {reason} for {:.1?}", at.0.since(now)),
         (Some(reason), None) => format!("{kind}, {reason}"),
     }
 }
@@ -238,6 +226,8 @@ fn words(rotation: &Rotation) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use soloist_domain::dispatch::Window;
 

@@ -1,7 +1,7 @@
 //! Where accounts are signed in, and ending that.
 
 use super::office::Office;
-use super::output::{local_of, print, print_json, table, visible};
+use super::output::{local, print, print_json, table, visible};
 use super::{Failure, ListArgs, SessionCommand};
 use soloist_domain::name::UserName;
 use soloist_remote::{Call, address, part};
@@ -27,8 +27,8 @@ async fn list(office: &Office, user: Option<&UserName>, args: &ListArgs) -> Resu
         vec![
             one.id.clone(),
             one.user.clone(),
-            local_of(&one.created),
-            local_of(&one.last_seen),
+            local(one.created),
+            local(one.last_seen),
             one.from.clone(),
             one.user_agent.clone().unwrap_or_else(|| "-".to_owned()),
         ]

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::office::Office;
-use super::output::{instant, print, print_json, table};
+use super::output::{print, print_json, table};
 use super::removal::sure;
 use super::rules::{RuleArgs, words};
 use super::{Failure, ListArgs, duration};
@@ -19,6 +19,7 @@ use soloist_domain::time::{StoreTime, format_duration, millis};
 use soloist_ops::quota::LONGEST_BLOCK;
 use soloist_remote::{Call, part};
 use soloist_view::json::{Source, SourceList};
+use soloist_view::words::At;
 
 #[derive(Deserialize)]
 struct Removed {
@@ -173,7 +174,7 @@ async fn list(office: &Office, args: &ListArgs) -> Result<(), Failure> {
     if list.sources.is_empty() {
         return print("No source. Make one with: soloist source set NAME");
     }
-    let at = list.now.as_deref().and_then(instant).unwrap_or_default();
+    let at = list.now.map(|At(now)| now).unwrap_or_default();
     let row = |source: &Source| {
         let Source { ready, due, in_flight, dead, done, .. } = source;
         let mut row = vec![source.name.clone()];
@@ -189,21 +190,21 @@ async fn list(office: &Office, args: &ListArgs) -> Result<(), Failure> {
 
 /// Whether it is served `at` that instant of the store's clock, or why not and for how long.
 fn now(source: &Source, at: StoreTime) -> String {
-    let left = |until: &str| {
-        let left = instant(until).unwrap_or(at).since(at);
+    let left = |At(until): At| {
+        let left = until.since(at);
         let round = if left < Duration::from_secs(10) { 100 } else { 1_000 };
         let ms = millis(left).div_ceil(round) * round;
         format_duration(Duration::from_millis(ms))
     };
     // A block holds also while there is nothing to serve.
     let paused = source.rules.fill(Rules::default()).paused;
-    if let Some(until) = source.blocked_until.as_deref().filter(|_| !paused) {
+    if let Some(until) = source.blocked_until.filter(|_| !paused) {
         return format!("blocked for {}", left(until));
     }
     let Some(reason) = source.reason else {
         return if source.ready == 0 { "empty" } else { "served" }.to_owned();
     };
-    match (reason, source.next_at.as_deref()) {
+    match (reason, source.next_at) {
         (Reason::Empty, Some(due)) if source.due > 0 => format!("next due in {}", left(due)),
         (Reason::Empty, _) | (_, None) => word(reason).to_owned(),
         (reason, Some(until)) => format!("{} for {}", word(reason), left(until)),

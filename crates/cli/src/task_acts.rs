@@ -4,12 +4,13 @@ use serde::Serialize;
 
 use super::Failure;
 use super::office::Office;
-use super::output::{local_of, print, print_json, table, visible};
+use super::output::{local, print, print_json, table, visible};
 use super::removal::sure;
 use soloist_domain::dispatch::TaskState;
 use soloist_remote::{Call, address, part};
 use soloist_store::dispatch::{TaskFilter, TaskId};
 use soloist_view::task::{Event, Task, TaskList};
+use soloist_view::words::At;
 
 /// The most tasks of one page.
 const PAGE: usize = 100;
@@ -28,8 +29,8 @@ struct TaskLine {
     priority: u8,
     attempt: u32,
     collector: Option<String>,
-    created: String,
-    changed: String,
+    created: At,
+    changed: At,
     error: Option<String>,
 }
 
@@ -56,8 +57,8 @@ impl TaskLine {
             priority: task.priority,
             attempt: task.attempt,
             collector: task.held.as_ref().map(|held| held.collector.clone()),
-            created: task.created.clone(),
-            changed: task.changed.clone(),
+            created: task.created,
+            changed: task.changed,
             error: task.error.clone(),
         }
     }
@@ -102,7 +103,7 @@ pub(super) async fn list(
             task.source.clone(),
             task.state.as_str().to_owned(),
             task.attempt.to_string(),
-            local_of(&task.changed),
+            local(task.changed),
             task.key.clone(),
         ]
     };
@@ -123,7 +124,7 @@ pub(super) async fn show(office: &Office, id: &TaskId, as_json: bool) -> Result<
         format!("key      {}", visible(&line.key)),
         format!("source   {}", visible(&line.source)),
         format!("state    {}, attempt {}", task.state.as_str(), line.attempt),
-        format!("changed  {}", local_of(&task.changed)),
+        format!("changed  {}", local(task.changed)),
         format!("payload  {}", visible(task.payload.get())),
     ];
     said.extend(line.collector.map(|who| format!("held by  {}", visible(&who))));

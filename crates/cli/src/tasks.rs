@@ -20,6 +20,7 @@ use soloist_store::dispatch::{
 use soloist_view::json::not_before;
 use soloist_view::lists::{PutTask, PutTasks};
 use soloist_view::millis;
+use soloist_view::words::At;
 
 #[derive(Debug, Subcommand)]
 #[expect(missing_docs, reason = "doc comments here are help texts")]
@@ -234,7 +235,7 @@ struct TaskBody {
     /// As it was given: numbers and the order of names are kept.
     payload: Option<Box<RawValue>>,
     priority: u8,
-    at: Option<String>,
+    at: Option<At>,
     every_ms: Option<u64>,
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::office::Office;
-use super::output::{local_of, print, print_json, table};
+use super::output::{local, print, print_json, table};
 use super::terminal::{Terminal, administrator};
 use super::{Failure, ListArgs, TokenCommand};
 use soloist_domain::name::UserName;
@@ -15,6 +15,7 @@ use soloist_store::credentials::ApiToken;
 use soloist_store::nodes::NodeRecord;
 use soloist_view::millis;
 use soloist_view::people::{Me, NewToken, TokenView, Tokens, UserView};
+use soloist_view::words::At;
 
 /// `token ...`.
 pub(super) async fn act(office: &Office, command: TokenCommand) -> Result<(), Failure> {
@@ -53,7 +54,7 @@ async fn new(office: &Office, token: ApiToken, expires: Expiry) -> Result<(), Fa
     }
     let call = Call::post("/api/v1/tokens").with(&body);
     let NewToken { token, secret } = office.ask(call).await?;
-    let ends = token.expires.as_deref().unwrap_or("never");
+    let ends = token.expires.map_or_else(|| "never".to_owned(), |at| at.to_string());
     eprintln!(
         "soloist: token {} for {} ({}), ends {ends}; keep it now, it is not shown again. Use: Authorization: Bearer TOKEN",
         token.id,
@@ -83,15 +84,15 @@ async fn list(office: &Office, args: &ListArgs) -> Result<(), Failure> {
     if tokens.tokens.is_empty() {
         return print("No token. Make one with: soloist token new --user NAME");
     }
-    let or_never = |at: &Option<String>| at.as_deref().map_or_else(|| "never".to_owned(), local_of);
+    let or_never = |at: Option<At>| at.map_or_else(|| "never".to_owned(), local);
     let row = |token: &TokenView| {
         vec![
             token.id.clone(),
             token.user.clone(),
             if token.name.is_empty() { "-".to_owned() } else { token.name.clone() },
-            local_of(&token.created),
-            or_never(&token.expires),
-            or_never(&token.last_used),
+            local(token.created),
+            or_never(token.expires),
+            or_never(token.last_used),
             only_for(token),
         ]
     };

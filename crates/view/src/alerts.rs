@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use super::incident::{self, sentence};
 use super::undelivered::Undelivered;
-use crate::words::{Language, Piece, Zone, instants, iso, visible};
+use crate::words::{At, Language, Piece, Zone, instants, visible};
 use soloist_config::Alerting;
 use soloist_domain::alert::{On, When};
 use soloist_domain::name::JobName;
@@ -18,7 +18,7 @@ pub struct SentView {
     /// The channel.
     pub channel: String,
     /// When it took the message that the alert began; null as long as it did not.
-    pub begin: Option<String>,
+    pub begin: Option<At>,
 }
 
 /// Of whom an alert is on.
@@ -31,7 +31,7 @@ pub struct OnView {
     /// The source of tasks, if it is of one.
     pub source: Option<String>,
     /// Since when.
-    pub since: String,
+    pub since: At,
     /// Whether the alert is mute now.
     pub muted: bool,
     /// What is so now, in the caller's language: made when it is read.
@@ -55,9 +55,9 @@ pub struct PastView {
     /// The source of tasks, if it was of one.
     pub source: Option<String>,
     /// Since when it was on.
-    pub since: String,
+    pub since: At,
     /// When it was over.
-    pub over: String,
+    pub over: At,
     /// What was told when it began, in the caller's language.
     pub text: String,
     /// The same for a page.
@@ -83,14 +83,14 @@ pub struct AlertView {
     /// Of whom it is on now, as far as the caller may see them.
     pub on: Vec<OnView>,
     /// Until when it is mute; null when it is not.
-    pub muted_until: Option<String>,
+    pub muted_until: Option<At>,
 }
 
 /// The newest attempt to send.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TriedView {
     /// When.
-    pub at: String,
+    pub at: At,
     /// Whether it was taken.
     pub ok: bool,
     /// What was in the way, in English: for the common kinds the kind, then what was said.
@@ -111,7 +111,7 @@ pub struct ChannelView {
     pub last: Option<TriedView>,
     /// Since when it takes nothing, once the other channels are told of that; null while it is well.
     #[serde(default)]
-    pub lost_since: Option<String>,
+    pub lost_since: Option<At>,
     /// What is so then, for a page.
     #[serde(skip)]
     pub pieces: Vec<Piece>,
@@ -188,7 +188,7 @@ impl AlertsView {
                 jobs: rule.jobs.iter().filter(|job| !hides(job)).cloned().collect(),
                 to: rule.to.clone(),
                 on: on.collect(),
-                muted_until: muted.map(iso),
+                muted_until: muted.map(At),
             }
         });
         let channels = alerting.channels.values().map(|channel| {
@@ -199,11 +199,11 @@ impl AlertsView {
                 name: channel.name.clone(),
                 kind: channel.way.kind().to_owned(),
                 last: tried.map(|tried| TriedView {
-                    at: iso(tried.at),
+                    at: At(tried.at),
                     ok: tried.ok,
                     error: tried.error.clone(),
                 }),
-                lost_since: lost.map(|incident| iso(incident.since)),
+                lost_since: lost.map(|incident| At(incident.since)),
                 pieces: lost.map(now).unwrap_or_default(),
             }
         });
@@ -261,13 +261,13 @@ pub fn now(
 fn on(incident: &Incident, muted: bool, pieces: Vec<Piece>, zone: &Zone) -> OnView {
     let sent = incident.to.iter().map(|channel| SentView {
         channel: channel.clone(),
-        begin: incident.sent.get(channel).and_then(|sent| sent.begin).map(iso),
+        begin: incident.sent.get(channel).and_then(|sent| sent.begin).map(At),
     });
     OnView {
         job: incident.subject.job.as_ref().map(ToString::to_string),
         node: incident.subject.node.as_ref().map(ToString::to_string),
         source: incident.subject.source.as_ref().map(ToString::to_string),
-        since: iso(incident.since),
+        since: At(incident.since),
         muted,
         text: incident::text(&pieces, zone),
         pieces,
@@ -281,8 +281,8 @@ fn over_view(incident: &Incident, end: &Told, lang: Language) -> PastView {
         job: incident.subject.job.as_ref().map(ToString::to_string),
         node: incident.subject.node.as_ref().map(ToString::to_string),
         source: incident.subject.source.as_ref().map(ToString::to_string),
-        since: iso(incident.since),
-        over: iso(end.at),
+        since: At(incident.since),
+        over: At(end.at),
         pieces: instants(&visible(&text(&incident.begin, lang))),
         text: text(&incident.begin, lang),
     }

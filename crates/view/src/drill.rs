@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::words::iso;
+use crate::words::At;
 use soloist_domain::drill::Drill;
 use soloist_domain::name::JobName;
 
@@ -26,11 +26,11 @@ pub struct DrillView {
     /// Who ordered it.
     pub by: String,
     /// When the order was written.
-    pub ordered: String,
+    pub ordered: At,
     /// The node that took over; null until then.
     pub to: Option<String>,
     /// When its run started; null until then.
-    pub started: Option<String>,
+    pub started: Option<At>,
     /// From `ordered` to `started`; null until then.
     pub takeover_ms: Option<u64>,
 }
@@ -43,9 +43,9 @@ impl DrillView {
             job: job.to_string(),
             token: drill.token.0,
             by: drill.by.to_string(),
-            ordered: iso(drill.at),
+            ordered: At(drill.at),
             to: drill.to.as_ref().map(ToString::to_string),
-            started: drill.started.map(iso),
+            started: drill.started.map(At),
             takeover_ms: drill.takeover().map(super::millis),
         }
     }

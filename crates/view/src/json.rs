@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::rules::shown;
-use crate::words::iso;
+use crate::words::At;
 use soloist_domain::dispatch::{Reason, Rules};
 use soloist_domain::fields::Given;
 use soloist_domain::name::TypeName;
@@ -14,14 +14,14 @@ use soloist_store::rotation::{PastTurn, RotationView, TypeView, WaiterView};
 
 /// An instant at which something may begin: never said too early.
 #[must_use]
-pub fn not_before(at: Stamp) -> String {
-    iso(at.ceil())
+pub fn not_before(at: Stamp) -> At {
+    At(at.ceil())
 }
 
 /// An instant at which something ends: never said too late.
 #[must_use]
-pub fn not_after(at: Stamp) -> String {
-    iso(at.floor())
+pub fn not_after(at: Stamp) -> At {
+    At(at.floor())
 }
 
 /// A source: its rules, what it has, and whether it is served.
@@ -34,8 +34,7 @@ pub struct Source {
     #[schema(schema_with = shown::<Rules>)]
     pub rules: Given<Rules>,
     /// No collector is served before this; null when it is not blocked.
-    #[schema(format = DateTime)]
-    pub blocked_until: Option<String>,
+    pub blocked_until: Option<At>,
     /// Tasks that may be claimed.
     pub ready: u64,
     /// Tasks that wait for an instant.
@@ -58,8 +57,7 @@ pub struct Source {
     #[schema(value_type = Option<String>, example = "gap")]
     pub reason: Option<Reason>,
     /// When that may be over, as far as is known.
-    #[schema(format = DateTime)]
-    pub next_at: Option<String>,
+    pub next_at: Option<At>,
 }
 
 impl From<SourceView> for Source {
@@ -91,8 +89,7 @@ pub struct SourceList {
     pub sources: Vec<Source>,
     /// The store's clock when they were read; left out when there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(format = DateTime)]
-    pub now: Option<String>,
+    pub now: Option<At>,
 }
 
 impl From<Vec<SourceView>> for SourceList {
@@ -128,8 +125,7 @@ pub struct RotationType {
     pub reason: Option<String>,
     /// Until when; left out with `reason`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(format = DateTime)]
-    pub earliest_at: Option<String>,
+    pub earliest_at: Option<At>,
 }
 
 /// Who has the turn.
@@ -143,11 +139,9 @@ pub struct Holder {
     /// Who, as it calls itself.
     pub worker: String,
     /// When it started.
-    #[schema(format = DateTime)]
-    pub since: String,
+    pub since: At,
     /// Until when, unless it is extended or passed.
-    #[schema(format = DateTime)]
-    pub lease_until: String,
+    pub lease_until: At,
 }
 
 impl Holder {
@@ -170,8 +164,7 @@ pub struct NextTurn {
     /// Of those that workers wait for, or with `skip` `never` the first in order; null when there is none.
     pub r#type: Option<String>,
     /// When it may start; null when it can start now, or when that is not known.
-    #[schema(format = DateTime)]
-    pub at: Option<String>,
+    pub at: Option<At>,
     /// What it waits for: `held`, `gap`, `quota`, `not_before`, `recovery` or `absent`; `idle` when no worker waits; null when it can
     /// start now.
     #[schema(example = "gap")]
@@ -209,8 +202,7 @@ pub struct WaitingWorker {
     /// At which node.
     pub node: String,
     /// Since when.
-    #[schema(format = DateTime)]
-    pub since: String,
+    pub since: At,
 }
 
 impl From<WaiterView> for WaitingWorker {
@@ -234,11 +226,9 @@ pub struct EndedTurn {
     /// Whose it was.
     pub worker: String,
     /// When it started.
-    #[schema(format = DateTime)]
-    pub since: String,
+    pub since: At,
     /// When it was passed, or its lease ended.
-    #[schema(format = DateTime)]
-    pub ended: String,
+    pub ended: At,
     /// `done`, `empty`, `failed` or `lost`.
     #[schema(example = "done")]
     pub outcome: String,
@@ -328,8 +318,7 @@ pub struct RotationList {
     pub rotations: Vec<Rotation>,
     /// The store's clock when they were read; left out when there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(format = DateTime)]
-    pub now: Option<String>,
+    pub now: Option<At>,
 }
 
 impl From<Vec<RotationView>> for RotationList {

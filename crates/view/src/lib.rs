@@ -51,7 +51,7 @@ pub use records::{
 pub use soloist_domain::time::millis;
 pub use ticks::ScheduleView;
 
-use crate::words::{Language, Piece, iso, phrase, plain, say};
+use crate::words::{At, Language, Piece, phrase, plain, say};
 use soloist_config::JobConfig;
 use soloist_domain::alert::{When, crashes_in_a_row};
 use soloist_domain::handover::{Taker, standing};
@@ -113,7 +113,7 @@ pub struct JobView {
 #[schema(as = Participant)]
 pub struct ParticipantView {
     pub user: String,
-    pub since: String,
+    pub since: At,
     /// How the person is called; left out while it is not set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub display_name: Option<String>,
@@ -125,7 +125,7 @@ pub struct ParticipantView {
 pub struct HoldView {
     pub by: String,
     pub reason: String,
-    pub since: String,
+    pub since: At,
 }
 
 /// The lease as the store last showed it.
@@ -137,7 +137,7 @@ pub struct LeaseView {
     /// The fencing token.
     pub token: u64,
     /// When it was granted.
-    pub since: String,
+    pub since: At,
     /// Time left unless it is renewed.
     pub expires_in_ms: u64,
 }
@@ -148,7 +148,7 @@ pub struct PresentRun {
     pub id: String,
     /// The process id of the script's first process; null when the run is a program's.
     pub pid: Option<u32>,
-    pub started: String,
+    pub started: At,
     pub progress: Option<ProgressView>,
 }
 
@@ -169,7 +169,7 @@ pub struct NextView {
     #[schema(value_type = String, example = "repeat")]
     pub what: NextWhat,
     /// By the store's clock.
-    pub at: String,
+    pub at: At,
 }
 
 /// The words and instants that only pages show; nothing here says more than the JSON does.
@@ -402,25 +402,25 @@ impl Scene<'_> {
                 .iter()
                 .map(|p| ParticipantView {
                     user: p.user.to_string(),
-                    since: iso(p.since),
+                    since: At(p.since),
                     display_name: None,
                 })
                 .collect(),
             hold: record.hold.as_ref().map(|hold| HoldView {
                 by: hold.by.to_string(),
                 reason: hold.reason.clone(),
-                since: iso(hold.since),
+                since: At(hold.since),
             }),
             lease: record.lease.as_ref().map(|lease| LeaseView {
                 node: lease.node.to_string(),
                 token: lease.token.0,
-                since: iso(lease.since),
+                since: At(lease.since),
                 expires_in_ms: millis(lease.expires_in.saturating_sub(self.age)),
             }),
             run: run.map(|run| PresentRun {
                 id: run.id.to_string(),
                 pid: (run.pid != 0).then_some(run.pid),
-                started: iso(run.started),
+                started: At(run.started),
                 progress: run.progress.as_ref().map(|p| ProgressView {
                     done: p.done,
                     total: p.total,
@@ -430,9 +430,9 @@ impl Scene<'_> {
             last_exit: record.last_exit.as_ref().map(|last| ExitView {
                 code: last.exit.code,
                 signal: last.exit.signal,
-                at: iso(last.at),
+                at: At(last.at),
             }),
-            next: record.next.map(|next| NextView { what: next.what, at: iso(next.at) }),
+            next: record.next.map(|next| NextView { what: next.what, at: At(next.at) }),
             why: plain(&why),
             schedule: self
                 .job

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
-use crate::words::iso;
+use crate::words::At;
 use soloist_domain::name::UserName;
 use soloist_store::accounts::{NO_PASSWORD, Role, User};
 use soloist_store::credentials::{ApiToken, OpenSession};
@@ -42,8 +42,7 @@ pub struct UserView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub display_name: Option<String>,
     /// When it was made.
-    #[schema(format = DateTime)]
-    pub created: String,
+    pub created: At,
     /// `en` or `zh`, once chosen.
     pub language: Option<String>,
     /// Whether it has a password. Without one it was invited, or its password was taken away.
@@ -56,7 +55,7 @@ impl From<User> for UserView {
             name: user.name.to_string(),
             role: user.role,
             display_name: user.display_name,
-            created: iso(user.created),
+            created: At(user.created),
             language: user.language,
             has_password: user.password != NO_PASSWORD,
         }
@@ -92,14 +91,11 @@ pub struct TokenView {
     /// Whose role it has.
     pub user: String,
     /// When it was made.
-    #[schema(format = DateTime)]
-    pub created: String,
+    pub created: At,
     /// When it ends; null: when it is revoked.
-    #[schema(format = DateTime)]
-    pub expires: Option<String>,
+    pub expires: Option<At>,
     /// When it was shown last, to a minute; null: never.
-    #[schema(format = DateTime)]
-    pub last_used: Option<String>,
+    pub last_used: Option<At>,
     /// In dispatch for this collector only; null: for any.
     pub collector: Option<String>,
     /// For these sources. A token with any name here or below is for nothing else.
@@ -121,9 +117,9 @@ impl From<ApiToken> for TokenView {
             id: token.id,
             name: token.name,
             user: token.user.to_string(),
-            created: iso(token.created),
-            expires: token.expires.map(iso),
-            last_used: token.last_used.map(iso),
+            created: At(token.created),
+            expires: token.expires.map(At),
+            last_used: token.last_used.map(At),
             collector: token.collector.map(|name| name.to_string()),
             sources: token.sources.iter().map(ToString::to_string).collect(),
             rotations: token.rotations.iter().map(ToString::to_string).collect(),
@@ -161,14 +157,11 @@ pub struct SessionView {
     /// Whose.
     pub user: String,
     /// When it signed in.
-    #[schema(format = DateTime)]
-    pub created: String,
+    pub created: At,
     /// The newest page or form, to about half an hour.
-    #[schema(format = DateTime)]
-    pub last_seen: String,
+    pub last_seen: At,
     /// It ends then in any case.
-    #[schema(format = DateTime)]
-    pub expires: String,
+    pub expires: At,
     /// The address that signed in.
     pub from: String,
     /// What its browser calls itself; left out when it said nothing.
@@ -186,9 +179,9 @@ impl SessionView {
         Self {
             id,
             user: session.user.to_string(),
-            created: iso(session.created),
-            last_seen: iso(used),
-            expires: iso(session.expires),
+            created: At(session.created),
+            last_seen: At(used),
+            expires: At(session.expires),
             from: session.from,
             user_agent: session.user_agent,
             current: hash == current,
@@ -227,6 +220,6 @@ pub struct Me {
     pub node: String,
     /// The clock of that node.
     #[serde(default)]
-    #[schema(format = DateTime)]
-    pub now: String,
+    #[schema(value_type = At)]
+    pub now: Option<At>,
 }

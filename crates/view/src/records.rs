@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::words::iso;
+use crate::words::At;
 use soloist_domain::job::{Exit, RunEnd};
 use soloist_domain::lease::Token;
 use soloist_domain::name::{JobName, NodeName};
@@ -21,7 +21,7 @@ use soloist_store::nodes::{NodeRecord, Vitals};
 pub struct ExitView {
     pub code: Option<i32>,
     pub signal: Option<i32>,
-    pub at: String,
+    pub at: At,
 }
 
 /// An exit code, or the signal that killed; both null while it runs.
@@ -48,9 +48,9 @@ pub struct RunView {
     pub job: String,
     pub node: String,
     pub token: u64,
-    pub started: String,
+    pub started: At,
     /// Null while it runs.
-    pub ended: Option<String>,
+    pub ended: Option<At>,
     pub exit: RunExit,
     /// Null while it runs.
     #[schema(value_type = Option<String>, example = "exited")]
@@ -72,8 +72,8 @@ impl From<RunEntry> for RunView {
             job: run.job.to_string(),
             node: run.node.to_string(),
             token: run.token.0,
-            started: iso(run.started),
-            ended: run.ended.map(iso),
+            started: At(run.started),
+            ended: run.ended.map(At),
             exit: run.exit.into(),
             end: run.end.map(RunEnd::shown),
             // A script has a signal: that of its guard.
@@ -94,9 +94,9 @@ pub struct SpanView {
     pub node: String,
     /// The token of the last of its runs.
     pub token: u64,
-    pub from: String,
+    pub from: At,
     /// Null while it goes on.
-    pub to: Option<String>,
+    pub to: Option<At>,
     /// Null while it goes on; else how the last of its runs ended.
     #[schema(value_type = Option<String>, example = "stopped")]
     pub end: Option<RunEnd>,
@@ -115,9 +115,9 @@ pub struct SpanView {
 #[schema(as = Wanted)]
 pub struct WantedView {
     pub user: String,
-    pub from: String,
+    pub from: At,
     /// Null while it goes on.
-    pub to: Option<String>,
+    pub to: Option<At>,
 }
 
 /// A timeline as the API shows it.
@@ -131,7 +131,7 @@ pub struct TimelineView {
     /// Who forbade it, likewise.
     pub holds: Vec<WantedView>,
     /// Participations and holds are known from here on; null when they are known of no time.
-    pub known_since: Option<String>,
+    pub known_since: Option<At>,
 }
 
 impl From<&Timeline> for TimelineView {
@@ -144,8 +144,8 @@ impl From<&Timeline> for TimelineView {
         let spans = line.spans.iter().map(|span| SpanView {
             node: span.node.to_string(),
             token: span.token.0,
-            from: iso(span.from),
-            to: Some(iso(span.to)),
+            from: At(span.from),
+            to: Some(At(span.to)),
             end: Some(span.end),
             runs: span.runs,
             failed: span.failed,
@@ -155,7 +155,7 @@ impl From<&Timeline> for TimelineView {
         let present = line.present.iter().map(|run| SpanView {
             node: run.node.to_string(),
             token: run.token.0,
-            from: iso(run.from),
+            from: At(run.from),
             to: None,
             end: None,
             runs: 1,
@@ -167,8 +167,8 @@ impl From<&Timeline> for TimelineView {
             let of_kind = line.wants.iter().filter(|want| want.kind == kind);
             let view = |want: &Wanted| WantedView {
                 user: want.who.to_string(),
-                from: iso(want.from),
-                to: want.to.map(iso),
+                from: At(want.from),
+                to: want.to.map(At),
             };
             of_kind.map(view).collect::<Vec<WantedView>>()
         };
@@ -176,7 +176,7 @@ impl From<&Timeline> for TimelineView {
             spans: spans.chain(present).collect(),
             participations: wants(WantKind::Participation),
             holds: wants(WantKind::Hold),
-            known_since: line.since.map(iso),
+            known_since: line.since.map(At),
         }
     }
 }
@@ -186,7 +186,7 @@ impl From<&Timeline> for TimelineView {
 #[schema(as = LogLine)]
 pub struct LogLineView {
     pub seq: u64,
-    pub at: String,
+    pub at: At,
     pub run: String,
     pub node: String,
     #[schema(value_type = String, example = "stdout")]
@@ -198,7 +198,7 @@ impl From<LogLine> for LogLineView {
     fn from(line: LogLine) -> Self {
         Self {
             seq: line.seq,
-            at: iso(line.at),
+            at: At(line.at),
             run: line.run.to_string(),
             node: line.node.to_string(),
             stream: line.stream,
@@ -220,11 +220,11 @@ pub struct NodeView {
     /// The version of the program.
     pub version: String,
     /// When its process started.
-    pub started: String,
+    pub started: At,
     /// How surely it kills a script's descendants.
     pub containment: String,
     /// Since when it has not reported; null while it is alive.
-    pub silent_since: Option<String>,
+    pub silent_since: Option<At>,
     /// Being emptied and kept empty.
     pub draining: bool,
     /// Every job it defines, with a hash of the definition (of `env` only the names count); an empty one from a node that
@@ -303,7 +303,7 @@ impl NodeView {
         let beat = &node.beat;
         let alive = node.is_alive();
         let last = |now: StoreTime| {
-            iso(StoreTime(now.0.saturating_sub(i64::try_from(node.age_ms).unwrap_or(i64::MAX))))
+            At(StoreTime(now.0.saturating_sub(i64::try_from(node.age_ms).unwrap_or(i64::MAX))))
         };
         Self {
             name: beat.node.to_string(),
@@ -311,7 +311,7 @@ impl NodeView {
             silent_since: now.filter(|_| !alive).map(last),
             age_ms: node.age_ms,
             version: beat.version.clone(),
-            started: iso(beat.started),
+            started: At(beat.started),
             containment: beat.containment.clone(),
             draining: node.draining,
             jobs: {
@@ -370,7 +370,7 @@ pub struct HeldLeaseView {
     /// The fencing token.
     pub token: u64,
     /// When it was granted.
-    pub since: String,
+    pub since: At,
     /// Time left unless it is renewed.
     pub expires_in_ms: u64,
     /// Whether the death of its process gives it back at once: a script under its guard, or a program on a life line.
@@ -397,7 +397,7 @@ impl HeldLeaseView {
             holder: lease.node.to_string(),
             node: (!lease.owner.is_program()).then(|| lease.node.to_string()),
             token: lease.token.0,
-            since: iso(lease.since),
+            since: At(lease.since),
             expires_in_ms: millis(lease.expires_in),
             watched: !lease.owner.is_program() || watched(name, lease.token),
         }
@@ -409,7 +409,7 @@ impl HeldLeaseView {
 #[schema(as = Act)]
 pub struct AuditView {
     pub id: u64,
-    pub at: String,
+    pub at: At,
     /// `person`, `program` (an API token) or `refusal`.
     #[schema(example = "person")]
     pub kind: String,
@@ -423,14 +423,14 @@ pub struct AuditView {
     pub count: u64,
     /// When it was done last; absent: once only.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub until: Option<String>,
+    pub until: Option<At>,
 }
 
 impl From<AuditEntry> for AuditView {
     fn from(entry: AuditEntry) -> Self {
         Self {
             id: entry.id,
-            at: iso(entry.at),
+            at: At(entry.at),
             kind: entry.kind.as_str().to_owned(),
             who: entry.who,
             from: Some(entry.from),
@@ -438,7 +438,7 @@ impl From<AuditEntry> for AuditView {
             target: entry.target,
             reason: entry.reason,
             count: entry.count,
-            until: entry.until.map(iso),
+            until: entry.until.map(At),
         }
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{DriftView, states, viewpoint};
-use crate::words::iso;
+use crate::words::At;
 use soloist_config::JobConfig;
 use soloist_domain::job::{NextWhat, RunPhase, State, Viewpoint, state};
 use soloist_domain::tick::{Upcoming, next_tick};
@@ -21,8 +21,7 @@ pub struct Status {
     pub rows: Vec<StatusRow>,
     /// The store's clock, as the node knows it; left out while it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(format = DateTime)]
-    pub now: Option<String>,
+    pub now: Option<At>,
 }
 
 /// A job in one line.
@@ -36,15 +35,13 @@ pub struct StatusRow {
     /// Who has its lease.
     pub node: Option<String>,
     /// Since when it is in this state, as far as is known.
-    #[schema(format = DateTime)]
-    pub since: Option<String>,
+    pub since: Option<At>,
     /// Accounts, in the order in which they switched it on.
     pub wanted_by: Vec<String>,
     /// What comes next, in English; empty: nothing, unless a person acts.
     pub next: String,
     /// When, if that is known.
-    #[schema(format = DateTime)]
-    pub next_at: Option<String>,
+    pub next_at: Option<At>,
     /// The zone of its schedule, UTC where that has none; left out of a continuous job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
@@ -73,10 +70,10 @@ impl StatusRow {
             job: job.name.to_string(),
             state,
             node: record.lease.as_ref().map(|lease| lease.node.to_string()),
-            since: since(seen, state).map(iso),
+            since: since(seen, state).map(At),
             wanted_by: record.participants.iter().map(|p| p.user.to_string()).collect(),
             next,
-            next_at: next_at.map(iso),
+            next_at: next_at.map(At),
             zone: job
                 .schedule
                 .as_ref()

@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 
 use super::json::{not_after, not_before};
 use super::millis;
+use crate::words::At;
 use soloist_domain::dispatch::TaskState;
 use soloist_store::StoreError;
 use soloist_store::dispatch::{Past, PastEvent, TaskView};
@@ -15,16 +16,14 @@ pub struct HeldBy {
     /// Who.
     pub collector: String,
     /// Until when, unless it is extended.
-    #[schema(format = DateTime)]
-    pub lease_until: String,
+    pub lease_until: At,
 }
 
 /// Something that went wrong with a task, or brought it back.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Event {
     /// When.
-    #[schema(format = DateTime)]
-    pub at: String,
+    pub at: At,
     /// `retried`, `expired`, `died` or `revived`.
     #[schema(value_type = String, example = "retried")]
     pub event: PastEvent,
@@ -60,14 +59,11 @@ pub struct Task {
     /// As put.
     pub every_ms: Option<u64>,
     /// When it was put.
-    #[schema(format = DateTime)]
-    pub created: String,
+    pub created: At,
     /// When its state changed last.
-    #[schema(format = DateTime)]
-    pub changed: String,
+    pub changed: At,
     /// When it becomes ready, if it is due.
-    #[schema(format = DateTime)]
-    pub at: Option<String>,
+    pub at: Option<At>,
     /// If it is leased.
     pub held: Option<HeldBy>,
     /// The newest error that was reported.

@@ -45,7 +45,7 @@ fn why_says_evidence_consequence_and_next_step() {
     };
     has("running", &["Running on node-a since ", "; wanted by li, wang."]);
     has("backing_off", &["Crashed 5 times in a row", "node-b", "(exit 1)", "Next try in 40 s"]);
-    has("failing_over", &["node-b has been silent for 3 s", "runs out in 2 s", "then node-a may"]);
+    has("failing_over", &["node-b has been silent for 3 s", "expires in 2 s", "then node-a may"]);
     has("off", &["Off: nobody wants it. wang switched it off", "“quarter closed”."]);
     has("off", &["wang switched it off ("]);
     has("starting", &["counts as running after 5 s"]);

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::words::{Language, iso};
+use crate::words::{At, Language};
 use soloist_config::Scheduled;
 use soloist_domain::job::JobRecord;
 use soloist_domain::tick::{
@@ -40,9 +40,9 @@ pub struct NextTickView {
     /// Its name.
     pub tick: String,
     /// When the schedule says.
-    pub due: String,
+    pub due: At,
     /// With the jitter.
-    pub starts: String,
+    pub starts: At,
     /// `gap` or `fold` where the clocks change.
     #[serde(default)]
     pub note: Option<String>,
@@ -55,7 +55,7 @@ pub struct NextTickView {
 pub struct LastTickView {
     pub tick: String,
     pub outcome: String,
-    pub due: String,
+    pub due: At,
 }
 
 /// A run that waits.
@@ -65,7 +65,7 @@ pub struct LastTickView {
 pub struct AskedView {
     pub tick: String,
     pub by: String,
-    pub at: String,
+    pub at: At,
     pub params: Params,
 }
 
@@ -87,7 +87,7 @@ pub struct TickView {
     /// Its name; of several, of the first.
     pub tick: String,
     /// When the schedule said.
-    pub due: String,
+    pub due: At,
     /// `running`, `done`, `failed`, `lost`, `missed`, `skipped`, `unwanted`, `covered` or `dropped`.
     pub outcome: String,
     /// What was in the way, or how the run ended.
@@ -97,9 +97,9 @@ pub struct TickView {
     /// The newest attempt; 0: it was never granted.
     pub attempt: u32,
     /// When the newest run began.
-    pub started: Option<String>,
+    pub started: Option<At>,
     /// When the tick was over.
-    pub ended: Option<String>,
+    pub ended: Option<At>,
     /// How long after its start it was granted first.
     pub late_ms: Option<u64>,
     /// Who asked for it; null: the clock.
@@ -126,8 +126,8 @@ impl From<&Tick> for NextTickView {
     fn from(tick: &Tick) -> Self {
         Self {
             tick: tick.name.0.clone(),
-            due: iso(tick.due),
-            starts: iso(tick.starts),
+            due: At(tick.due),
+            starts: At(tick.starts),
             note: tick.note.map(|note| {
                 match note {
                     Note::Gap => "gap",
@@ -143,13 +143,13 @@ impl From<&Entry> for TickView {
     fn from(entry: &Entry) -> Self {
         Self {
             tick: entry.tick.name.0.clone(),
-            due: iso(entry.tick.due),
+            due: At(entry.tick.due),
             outcome: entry.outcome.as_str().to_owned(),
             why: entry.why.as_ref().map(ToString::to_string),
             run: entry.run.as_ref().map(ToString::to_string),
             attempt: entry.attempt,
-            started: entry.started.map(iso),
-            ended: entry.ended.map(iso),
+            started: entry.started.map(At),
+            ended: entry.ended.map(At),
             late_ms: entry.late_ms,
             by: entry.by.as_ref().map(ToString::to_string),
             params: entry.params.clone(),
@@ -176,7 +176,7 @@ impl ScheduleView {
             last: last.map(|entry| LastTickView {
                 tick: entry.last().name.0.clone(),
                 outcome: entry.outcome.as_str().to_owned(),
-                due: iso(entry.last().due),
+                due: At(entry.last().due),
             }),
             asked: clock.into_iter().flat_map(|clock| &clock.asked).map(AskedView::from).collect(),
         }
@@ -188,7 +188,7 @@ impl From<&soloist_domain::tick::Asked> for AskedView {
         Self {
             tick: asked.tick.name.0.clone(),
             by: asked.by.to_string(),
-            at: iso(asked.at),
+            at: At(asked.at),
             params: asked.params.clone(),
         }
     }

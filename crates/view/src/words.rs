@@ -20,7 +20,7 @@ use unic_langid::LanguageIdentifier;
 use soloist_domain::time::StoreTime;
 
 pub use moment::{
-    clock, day_clock, duration, exactly, iso, lasted, minute, planned, second, until,
+    At, clock, day_clock, duration, exactly, iso, lasted, minute, planned, second, until,
 };
 pub use visible::{is_hidden, visible, visible_page};
 pub use zone::{Zone, instants};

@@ -26,7 +26,7 @@ use soloist_store::nodes::NodeRecord;
 use soloist_store::rotation::RotationView;
 use soloist_view::JobView;
 use soloist_view::people::DisplayNames;
-use soloist_view::words::Language;
+use soloist_view::words::{At, Language};
 
 /// The subprotocol of programs.
 pub const JSON_PROTOCOL: &str = "soloist.v1";
@@ -323,16 +323,16 @@ pub fn log_frame<'a>(job: &str, lines: impl Iterator<Item = &'a str>, skipped: u
 
 /// `{"type":"hello",...}`; `at` is the store's clock.
 #[must_use]
-pub fn hello_frame(node: &str, at: Option<String>) -> String {
+pub fn hello_frame(node: &str, at: Option<At>) -> String {
     let server = concat!("soloist ", env!("CARGO_PKG_VERSION")).to_owned();
     tagged("hello", Hello { node: node.to_owned(), server, at })
 }
 
 /// `{"type":"store",...}`: whether the node reaches its store, and since when; `detail` is what is wrong.
 #[must_use]
-pub fn store_frame(reachable: bool, since: &str, detail: Option<&str>) -> String {
+pub fn store_frame(reachable: bool, since: At, detail: Option<&str>) -> String {
     let detail = detail.map(str::to_owned);
-    tagged("store", StoreReach { reachable, since: since.to_owned(), detail })
+    tagged("store", StoreReach { reachable, since, detail })
 }
 
 /// `{"type":"truth",...}` for our page: the line at its top, how many things it says, and whether the store is reachable.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use soloist_view::words::At;
 use soloist_view::{JobView, LogLineView};
 
 /// A frame with its `type`.
@@ -26,8 +27,7 @@ pub struct Hello {
     /// Its program and version.
     pub server: String,
     /// The store's clock; null while the store was never read.
-    #[schema(format = DateTime)]
-    pub at: Option<String>,
+    pub at: Option<At>,
 }
 
 /// Everything as it is now: replaces all that was said before.
@@ -64,8 +64,7 @@ pub struct StoreReach {
     /// It does.
     pub reachable: bool,
     /// Since when, by the store's clock.
-    #[schema(format = DateTime)]
-    pub since: String,
+    pub since: At,
     /// What is wrong; null when nothing is.
     pub detail: Option<String>,
 }

@@ -79,7 +79,11 @@ impl Rotation {
     /// Every instant that a transition compares its own with: between two of them the same is decided.
     pub fn edges(&self) -> impl Iterator<Item = Stamp> {
         let promised = self.promise.iter().map(|promise| promise.until);
-        self.ring.edges(&self.rules).chain(promised).chain(self.silent.values().copied())
+        self.ring
+            .edges(&self.rules)
+            .chain(promised)
+            .chain(self.silent.values().copied())
+            .chain(self.due)
     }
 
     /// How many waiters have a turn before a waiter for `kind`, if all take theirs.

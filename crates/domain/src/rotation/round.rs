@@ -61,6 +61,8 @@ pub struct Round {
     rotation: Rotation,
     now: Stamp,
     writes: Vec<Write>,
+    /// Nobody begins before the record is due, nor does who asks: who waits makes no difference.
+    rests: bool,
 }
 
 impl Round {
@@ -68,9 +70,10 @@ impl Round {
     /// suspension of the caller's incarnation.
     #[must_use]
     pub fn begin(rotation: Rotation, memory: &Memory, caller: Caller<'_>, now: Stamp) -> Self {
-        let mut round = Self { rotation, now, writes: Vec::new() };
+        let mut round = Self { rotation, now, writes: Vec::new(), rests: false };
         round.look(memory);
         round.lapse(caller);
+        let silent = round.rotation.silent.len();
         round.rotation.silent.retain(|_, until| *until > now);
         let incarnation = match caller {
             Caller::Asker(ask) => ask.waiter().map(Waiter::incarnation),
@@ -80,6 +83,7 @@ impl Round {
         if let Some(incarnation) = incarnation {
             round.rotation.silent.remove(incarnation);
         }
+        round.rests = round.rotation.silent.len() == silent && round.nobody_begins(caller);
         round
     }
 
@@ -96,10 +100,13 @@ impl Round {
     }
 
     /// Whether an act looks at the waiters: not while the turn is held and goes on, nor while it is promised to another than
-    /// who calls. `ends` is the turn that the act is meant to end.
+    /// who calls, nor for who asks during a gap. `ends` is the turn that the act is meant to end.
     #[must_use]
     pub fn looks_at_queues(&self, caller: Caller<'_>, ends: Option<Token>) -> bool {
         let Rotation { ring, rules, promise, .. } = &self.rotation;
+        if self.rests {
+            return false;
+        }
         if let Some(Promise { waiter, .. }) = promise {
             return match caller {
                 // Whether the type that comes first has a waiter is said to who waits, if types are not skipped.
@@ -269,6 +276,16 @@ impl Round {
         }
     }
 
+    /// Whether the record is due later, and the type of who asks opens no sooner. Who left since may have made it due too early:
+    /// then the clock finds nothing to do.
+    fn nobody_begins(&self, caller: Caller<'_>) -> bool {
+        let Caller::Asker(ask) = caller else { return false };
+        let Rotation { ring, rules, promise, due, .. } = &self.rotation;
+        let opens = rules.of(&ask.kind).map(|kind| ring.earliest(rules, kind, self.now).0);
+        let later = due.zip(opens).is_some_and(|(due, opens)| self.now < due && due <= opens);
+        later && ring.turn.is_none() && promise.is_none()
+    }
+
     /// Ends a turn whose lease has run out.
     fn expire(&mut self) {
         if let Some(turn) = self.rotation.ring.expire(self.now) {
@@ -370,6 +387,9 @@ impl Round {
 
     /// Promises the turn to the waiter whose turn it is, and notes when the clock alone changes something.
     fn settle<T>(mut self, answer: T, queues: &Queues) -> Change<T> {
+        if self.rests {
+            return Change { answer, rotation: self.rotation, writes: self.writes };
+        }
         let waits = |kind: &TypeName| self.first(queues, kind).is_some();
         let Rotation { ring, rules, promise, .. } = &self.rotation;
         self.rotation.due = match (promise, ring.choose(rules, waits, self.now)) {

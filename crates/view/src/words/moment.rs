@@ -3,7 +3,14 @@
 //! Text is in the zone of this machine. Pages carry the instant beside it, so that it can be said again in the zone of the
 //! reader: by the server when the account has one, else by the browser.
 
+use std::fmt;
 use std::time::Duration;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
+use utoipa::{PartialSchema, ToSchema};
 
 use super::zone::{Zone, timestamp};
 use super::{Arg, Language, Piece, say};
@@ -14,6 +21,39 @@ use soloist_domain::time::StoreTime;
 pub fn iso(at: StoreTime) -> String {
     timestamp(at).strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
 }
+
+/// An instant of an answer: in JSON, and where it is shown, as [`iso`] writes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct At(pub StoreTime);
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&iso(self.0))
+    }
+}
+
+impl Serialize for At {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for At {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let at: jiff::Timestamp = text.parse().map_err(D::Error::custom)?;
+        Ok(Self(StoreTime(at.as_millisecond())))
+    }
+}
+
+impl PartialSchema for At {
+    fn schema() -> RefOr<Schema> {
+        let format = SchemaFormat::KnownFormat(KnownFormat::DateTime);
+        ObjectBuilder::new().schema_type(Type::String).format(Some(format)).into()
+    }
+}
+
+impl ToSchema for At {}
 
 /// `09:12`, with the day in front when that is not today.
 #[must_use]
@@ -154,6 +194,17 @@ mod tests {
             (90_000, "1 min"),
         ] {
             assert_eq!(lasted(Language::En, Duration::from_millis(ms)), en);
+        }
+    }
+
+    #[test]
+    fn an_instant_of_an_answer_is_read_as_it_was_written_and_nothing_else_is_one() {
+        let text = "\"2023-11-14T22:13:20.040Z\"";
+        let at: At = serde_json::from_str(text).expect("an instant");
+        assert_eq!(at, At(StoreTime(1_700_000_000_040)));
+        assert_eq!(serde_json::to_string(&at).expect("JSON"), text);
+        for wrong in ["\"soon\"", "\"\\u001b[2J\"", "1700000000040", "null"] {
+            assert!(serde_json::from_str::<At>(wrong).is_err(), "{wrong}");
         }
     }
 

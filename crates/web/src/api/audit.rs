@@ -337,7 +337,7 @@ const COLUMNS: [&str; 10] =
 fn cells(view: AuditView) -> [String; 10] {
     [
         view.id.to_string(),
-        view.at,
+        view.at.to_string(),
         view.kind.to_owned(),
         view.who,
         view.from.unwrap_or_default(),
@@ -345,7 +345,7 @@ fn cells(view: AuditView) -> [String; 10] {
         view.target,
         view.reason.unwrap_or_default(),
         view.count.to_string(),
-        view.until.unwrap_or_default(),
+        view.until.map(|at| at.to_string()).unwrap_or_default(),
     ]
 }
 

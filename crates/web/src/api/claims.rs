@@ -22,6 +22,7 @@ use soloist_store::dispatch::{
     BATCH, ClaimAsk, ClaimId, Claimed, Dispatch as _, Exchange, Sources as _, TaskId,
 };
 use soloist_view::json::{not_after, not_before};
+use soloist_view::words::At;
 use soloist_view::{millis, whole};
 
 /// Most sources in one claim.
@@ -74,8 +75,7 @@ pub struct Granted {
     /// To extend and to give back.
     pub claim: String,
     /// Until then the tasks are this collector's alone, by the store's clock: the earliest end, should they differ.
-    #[schema(format = DateTime)]
-    pub lease_until: String,
+    pub lease_until: At,
     /// The tasks.
     pub tasks: Vec<HandedTask>,
 }
@@ -90,8 +90,7 @@ pub struct NoWork {
     #[schema(example = "gap")]
     pub reason: &'static str,
     /// When asking again may help; null when that is not known.
-    #[schema(format = DateTime)]
-    pub next_at: Option<String>,
+    pub next_at: Option<At>,
 }
 
 /// The answer to a request for work.

@@ -9,6 +9,7 @@ use crate::acts;
 use crate::auth::Caller;
 use soloist_store::dispatch::{CollectorView, Sources as _};
 use soloist_view::json::not_after;
+use soloist_view::words::At;
 
 /// A task that a collector holds.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -20,8 +21,7 @@ pub struct Holding {
     /// The source of the task.
     pub source: String,
     /// Until when, unless it is extended.
-    #[schema(format = DateTime)]
-    pub lease_until: String,
+    pub lease_until: At,
 }
 
 /// A collector.
@@ -30,8 +30,7 @@ pub struct Collector {
     /// As it calls itself.
     pub name: String,
     /// When it last asked for anything.
-    #[schema(format = DateTime)]
-    pub seen: String,
+    pub seen: At,
     /// How many tasks it holds.
     pub in_flight: u64,
     /// The first 100 of them, by the end of their leases.

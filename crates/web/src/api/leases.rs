@@ -25,7 +25,7 @@ use soloist_store::leases::Leases as _;
 use soloist_store::spent::{Once, Spent, Standing};
 use soloist_view::HeldLeaseView;
 use soloist_view::lists::Held;
-use soloist_view::words::iso;
+use soloist_view::words::{At, iso};
 use soloist_view::{mended, whole};
 
 /// Most lines in one renewal.
@@ -165,11 +165,9 @@ pub struct SpentTick {
     /// As it was asked for.
     pub tick: String,
     /// When its lease was granted, by the store's clock.
-    #[schema(format = DateTime)]
-    pub started: String,
+    pub started: At,
     /// When its work ended; null while it lasts, or if nobody said.
-    #[schema(format = DateTime)]
-    pub ended: Option<String>,
+    pub ended: Option<At>,
     /// `running`, `done`, `failed`, or `lost` (nobody said how it ended, and nobody holds the lease for it).
     #[schema(value_type = String, example = "done")]
     pub outcome: Standing,
@@ -182,8 +180,8 @@ impl SpentTick {
         let code = spent.ended.as_ref().and_then(|end| end.outcome.exit.code);
         Self {
             tick: spent.tick.into(),
-            started: iso(spent.at),
-            ended: spent.ended.map(|end| iso(end.at)),
+            started: At(spent.at),
+            ended: spent.ended.map(|end| At(end.at)),
             outcome,
             code,
         }

@@ -14,7 +14,7 @@ use soloist_ops::credentials;
 use soloist_secrets::session_id;
 use soloist_store::credentials::Credentials as _;
 use soloist_view::people::{Me, SessionView, Sessions};
-use soloist_view::words::iso;
+use soloist_view::words::At;
 
 /// Who asks.
 #[utoipa::path(get, path = "/api/v1/me", tag = "accounts", operation_id = "get_me",
@@ -38,7 +38,7 @@ pub async fn get(web: web::Data<Web>, caller: Caller) -> Answer<Me> {
         session: by_session.then(|| session_id(caller.shown.hash())),
         token: token.map(Into::into),
         node: web.config().node.to_string(),
-        now: iso(StoreTime(jiff::Timestamp::now().as_millisecond())),
+        now: Some(At(StoreTime(jiff::Timestamp::now().as_millisecond()))),
     })
 }
 

@@ -8,7 +8,7 @@ use crate::auth::Caller;
 use soloist_process::clock;
 use soloist_store::jobs::Jobs as _;
 use soloist_view::status::{Status, StatusRow};
-use soloist_view::words::iso;
+use soloist_view::words::At;
 
 /// All jobs, a line each: what `soloist status` prints. Everything that is known of a job is in `GET /api/v1/jobs`.
 #[utoipa::path(get, path = "/api/v1/status", tag = "jobs", operation_id = "get_status",
@@ -29,5 +29,5 @@ pub async fn get(web: web::Data<Web>, caller: Caller) -> Answer<Status> {
         // A node without jobs follows nothing.
         None => web.store.snapshot(&[]).await.ok().map(|snapshot| snapshot.at),
     };
-    answer(Status { rows, now: now.map(iso) })
+    answer(Status { rows, now: now.map(At) })
 }

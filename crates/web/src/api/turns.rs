@@ -21,6 +21,7 @@ use soloist_domain::time::Stamp;
 use soloist_secrets as secrets;
 use soloist_store::rotation::{Kept, Pass, TURNS_KEPT, Taken, TurnAsk};
 use soloist_view::json::{Holder, not_after, not_before, word};
+use soloist_view::words::At;
 use soloist_view::{millis, whole};
 
 /// No rotation is kept waiting for longer by one that passes.
@@ -55,8 +56,7 @@ pub struct GrantedTurn {
     /// Grows with every turn; any sink can refuse an older one.
     pub token: u64,
     /// Until then no other worker has a turn, by the store's clock.
-    #[schema(format = DateTime)]
-    pub lease_until: String,
+    pub lease_until: At,
     /// Asked with `expires=true`: how long each extension lasts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease_ms: Option<u64>,
@@ -87,8 +87,7 @@ pub struct NoTurn {
     pub holder: Option<Holder>,
     /// The first instant at which this type could start, as far as is known: gaps, quota and `not_before` are over then.
     /// The holder may keep its turn for longer.
-    #[schema(format = DateTime)]
-    pub earliest_at: String,
+    pub earliest_at: At,
     /// How many of those who wait have a turn before this one, if all take theirs.
     pub ahead: u64,
     /// What is waited for: `held`, `gap`, `quota`, `not_before`, `recovery` (the store may have forgotten a turn that

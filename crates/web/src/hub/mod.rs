@@ -52,6 +52,7 @@ use soloist_store::Store;
 use soloist_store::feed::{Change, Feed};
 use soloist_view::NodeView;
 use soloist_view::people::DisplayNames;
+use soloist_view::words::At;
 
 /// How often it looks whether time alone changed a picture (a run grew old enough); and as soon as one becomes stale.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -279,9 +280,7 @@ impl Hub {
     /// The frame that comes before all work.
     #[must_use]
     pub fn hello(&self) -> String {
-        let now = self.feed.store_now();
-        let at = now.and_then(|now| jiff::Timestamp::from_millisecond(now.0).ok());
-        frames::hello_frame(self.config.get().node.as_str(), at.map(|at| format!("{at:.3}")))
+        frames::hello_frame(self.config.get().node.as_str(), self.feed.store_now().map(At))
     }
 
     /// Grows old when the store began anew: versions and tokens of another epoch compare with none of this one.

@@ -22,7 +22,7 @@ use crate::frames;
 use crate::parts::truth::{self, Bar, Fact, Taken};
 use soloist_store::nodes::{BEAT_EVERY, NodeRecord};
 use soloist_view::DriftView;
-use soloist_view::words::{Language, Piece, iso};
+use soloist_view::words::{At, Language, Piece};
 
 /// For how long a lost node stands in the bar. Its own page says it for as long as the store knows the node.
 const LOST_FOR: Duration = Duration::from_secs(3_600);
@@ -201,12 +201,12 @@ impl Hub {
     pub(super) fn store_frame(&self) -> String {
         match self.feed.outage() {
             Some(outage) => {
-                let since = iso(self.store_time(outage.since));
-                frames::store_frame(false, &since, Some(&outage.detail))
+                let since = At(self.store_time(outage.since));
+                frames::store_frame(false, since, Some(&outage.detail))
             }
             None => {
                 let back = self.truth.back.lock().unwrap_or_else(clock::boot);
-                frames::store_frame(true, &iso(self.store_time(back)), None)
+                frames::store_frame(true, At(self.store_time(back)), None)
             }
         }
     }

@@ -6,10 +6,9 @@ use askama::Template;
 
 use crate::assets;
 use soloist_domain::alert::When;
-use soloist_domain::time::StoreTime;
 use soloist_view::alerts::{AlertView, ChannelView, OnView, PastView};
 use soloist_view::undelivered::Undelivered;
-use soloist_view::words::{Arg, Language, Piece, day_clock, duration, exactly, phrase, say};
+use soloist_view::words::{Arg, At, Language, Piece, day_clock, duration, exactly, phrase, say};
 
 /// One alert that is on.
 #[expect(missing_docs, reason = "the names say it")]
@@ -87,17 +86,8 @@ pub fn needs(lines: &[Need], lang: Language) -> String {
     super::render(&Needs { lines, lang })
 }
 
-fn instant(iso: &str) -> Option<StoreTime> {
-    Some(StoreTime(iso.parse::<jiff::Timestamp>().ok()?.as_millisecond()))
-}
-
-fn at(iso: &str) -> Vec<Piece> {
-    vec![instant(iso).map_or_else(|| Piece::text(iso), day_clock)]
-}
-
-fn muted(until: Option<&str>, lang: Language) -> Option<Vec<Piece>> {
-    let until = day_clock(instant(until?)?);
-    Some(phrase(lang, "alerts-muted-until", &[("until", until)]))
+fn muted(until: Option<At>, lang: Language) -> Option<Vec<Piece>> {
+    Some(phrase(lang, "alerts-muted-until", &[("until", day_clock(until?.0))]))
 }
 
 impl OnRow {
@@ -106,8 +96,8 @@ impl OnRow {
     pub fn of(rule: &AlertView, on: &OnView, teller: Option<&str>, lang: Language) -> Self {
         let told = on.sent.iter().map(|sent| {
             let channel = ("channel", Piece::strong(&sent.channel));
-            match sent.begin.as_deref().and_then(instant) {
-                Some(begin) => phrase(lang, "alerts-told", &[channel, ("at", day_clock(begin))]),
+            match sent.begin {
+                Some(begin) => phrase(lang, "alerts-told", &[channel, ("at", day_clock(begin.0))]),
                 None => phrase(lang, "alerts-not-told", &[channel]),
             }
         });
@@ -122,8 +112,8 @@ impl OnRow {
                 (None, Some(_)) => "/dispatch".to_owned(),
                 (None, None) => "/nodes".to_owned(),
             },
-            since: at(&on.since),
-            muted: muted(rule.muted_until.as_deref(), lang),
+            since: vec![day_clock(on.since.0)],
+            muted: muted(rule.muted_until, lang),
             told: told.chain(by_another).collect(),
         }
     }
@@ -133,14 +123,12 @@ impl PastRow {
     /// The words for an alert that is over.
     #[must_use]
     pub fn of(past: &PastView, lang: Language) -> Self {
-        let lasted = instant(&past.since).zip(instant(&past.over));
-        let lasted = lasted.map(|(since, over)| duration(lang, over.since(since)));
         Self {
             alert: past.alert.clone(),
             pieces: past.pieces.clone(),
-            since: at(&past.since),
-            over: at(&past.over),
-            lasted: lasted.unwrap_or_default(),
+            since: vec![day_clock(past.since.0)],
+            over: vec![day_clock(past.over.0)],
+            lasted: duration(lang, past.over.0.since(past.since.0)),
         }
     }
 }
@@ -162,7 +150,7 @@ impl RuleRow {
             (_, true) => say(lang, "alerts-rule", &[what, lasting]),
             (_, false) => say(lang, "alerts-rule-jobs", &[what, lasting, jobs()]),
         };
-        let muted = muted(rule.muted_until.as_deref(), lang);
+        let muted = muted(rule.muted_until, lang);
         Self { name: rule.name.clone(), words, to: rule.to.clone(), muted }
     }
 }
@@ -198,15 +186,15 @@ impl ChannelRow {
             kind: channel.kind.clone(),
             bad: last.is_some_and(|last| !last.ok),
             lost: channel.pieces.clone(),
-            last: last.and_then(|last| {
-                let at = ("at", day_clock(instant(&last.at)?));
-                Some(match (&last.error, last.ok) {
+            last: last.map(|last| {
+                let at = ("at", day_clock(last.at.0));
+                match (&last.error, last.ok) {
                     (Some(error), false) => {
                         let error = Piece::text(Undelivered::read(error).worded(lang));
                         phrase(lang, "alerts-channel-failed", &[at, ("error", error)])
                     }
                     _ => phrase(lang, "alerts-channel-took", &[at]),
-                })
+                }
             }),
         }
     }

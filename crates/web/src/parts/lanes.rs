@@ -329,7 +329,7 @@ mod tests {
         assert_eq!(scale.at(Stamp(day * 1_000)), 310_000);
         let cuts = scale.cuts(Language::En);
         assert_eq!(cuts.len(), 1);
-        assert_eq!(cuts[0].text, "nobody for 23 h 59 min");
+        assert_eq!(cuts[0].text, "no turn for 23 h 59 min");
         // An instant in the silence is where the cut begins.
         assert_eq!(scale.at(Stamp(1_000_000)), 210_000);
     }

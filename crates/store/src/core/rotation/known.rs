@@ -44,6 +44,20 @@ pub(super) struct Remembered {
     pub(super) heads: Arc<HashMap<Queue, Heads>>,
 }
 
+impl Remembered {
+    /// Of a queue that was not looked at, what was known of it is known still.
+    fn learn(&mut self, newer: Self) {
+        let Self { case, memory, heads } = newer;
+        let mut all = Arc::unwrap_or_clone(std::mem::replace(&mut self.heads, heads));
+        all.retain(|(_, incarnation), _| case.body.incarnations.contains(incarnation));
+        let heads = Arc::make_mut(&mut self.heads);
+        for (queue, first) in all {
+            heads.entry(queue).or_insert(first);
+        }
+        (self.case, self.memory) = (case, memory);
+    }
+}
+
 /// What becomes of remembered queues by a change.
 #[derive(Debug)]
 pub(super) enum News {
@@ -82,7 +96,10 @@ impl KnownTurns {
         if rotations.len() >= MOST && !rotations.contains_key(rotation) {
             rotations.clear();
         }
-        rotations.insert(rotation.clone(), read);
+        match rotations.get_mut(rotation) {
+            Some(known) => known.learn(read),
+            None => drop(rotations.insert(rotation.clone(), read)),
+        }
     }
 
     /// A change was carried out. `decided` is what it was decided on.
@@ -98,7 +115,7 @@ impl KnownTurns {
         if one.case.head == decided.case.head {
             one.case = case;
         } else if one.case.written() <= case.written() {
-            *one = Remembered { case, ..decided };
+            one.learn(Remembered { case, ..decided });
         }
         for new in news {
             match new {

@@ -84,6 +84,12 @@ impl Seen {
         })
     }
 
+    /// The record was written by what is known of the store's memory.
+    pub(super) fn knows_the_store(&self) -> bool {
+        let of = |case: &Case| case.body.rotation.known.server == self.memory.server;
+        self.case.as_ref().is_some_and(of)
+    }
+
     /// As it is remembered from now on.
     pub(super) fn to_remember(&self) -> Option<Remembered> {
         let case = self.case.clone()?;
@@ -157,11 +163,15 @@ pub(super) struct Wanted<'a> {
     depth: usize,
     /// Types and incarnations of which it is counted who waits.
     counts: Option<(Vec<TypeName>, BTreeSet<String>)>,
+    /// What is known of the store's memory, if that need not be looked at.
+    memory: Option<Memory>,
+    /// The newest record that is known: when it is found again, it need not be read.
+    case: Option<&'a Case>,
 }
 
 impl<'a> Wanted<'a> {
     /// Whatever `errand` may need; `case` is the newest that is known, `depth` how many of each queue (0: of none).
-    pub(super) fn of(errand: &'a Errand<'a>, case: Option<&Case>, depth: usize) -> Self {
+    pub(super) fn of(errand: &'a Errand<'a>, case: Option<&'a Case>, depth: usize) -> Self {
         let mut queues = Vec::new();
         let mut counts = None;
         if let Some(case) = case {
@@ -179,18 +189,36 @@ impl<'a> Wanted<'a> {
             }
             counts = errand.ask().map(|_| (kinds, case.body.incarnations.clone()));
         }
-        Self { errand, queues, depth, counts }
+        Self { errand, queues, depth, counts, memory: None, case }
+    }
+
+    /// What a place is decided on, once it is taken. What the store may have forgotten concerns only who begins.
+    pub(super) fn entered(
+        errand: &'a Errand<'a>,
+        seen: &'a Seen,
+        depth: usize,
+        own: Option<Queue>,
+    ) -> Self {
+        let whole = Self::of(errand, seen.case.as_ref(), depth);
+        let memory = Some(seen.memory.clone());
+        if depth > 0 {
+            return Self { memory, ..whole };
+        }
+        Self { memory, queues: own.into_iter().collect(), depth: DEPTH, ..whole }
     }
 
     /// Only how many wait, and who is first in `queue`.
-    pub(super) fn after(errand: &'a Errand<'a>, case: &Case, queue: Option<Queue>) -> Self {
+    pub(super) fn after(errand: &'a Errand<'a>, case: &'a Case, queue: Option<Queue>) -> Self {
         let whole = Self::of(errand, Some(case), 0);
         Self { queues: queue.into_iter().collect(), depth: DEPTH, ..whole }
     }
 
     pub(super) fn looks(&self) -> Vec<Look> {
         let name = self.errand.name;
-        let mut looks = vec![Look::Row(ROTATIONS.to_owned(), name.to_string()), Look::Memory];
+        let mut looks = vec![Look::Row(ROTATIONS.to_owned(), name.to_string())];
+        if self.memory.is_none() {
+            looks.push(Look::Memory);
+        }
         if let Some(ask) = self.errand.ask() {
             looks.push(Look::Row(ASKED.to_owned(), names::asked(ask)));
             if let Some(waiter) = ask.waiter() {
@@ -235,9 +263,18 @@ impl<'a> Wanted<'a> {
         let at = looked.at;
         let mut found = looked.found.into_iter();
         let name = self.errand.name;
-        let case = row(&mut found)?.map(|text| Case::read(name, &text)).transpose()?;
-        let Some(Found::Memory { mut memory, emptied }) = found.next() else {
-            return Err(no_answer());
+        let known = |text: &str| {
+            self.case
+                .filter(|case| text.split_once('\n').is_some_and(|(head, _)| head == case.head))
+        };
+        let read = |text: String| known(&text).cloned().map_or_else(|| Case::read(name, &text), Ok);
+        let case = row(&mut found)?.map(read).transpose()?;
+        let (mut memory, emptied) = match &self.memory {
+            Some(memory) => (memory.clone(), false),
+            None => match found.next() {
+                Some(Found::Memory { memory, emptied }) => (memory, emptied),
+                _ => return Err(no_answer()),
+            },
         };
         // One that is new in a store that was emptied a moment ago may be an old one, and a worker may hold its turn.
         if emptied && case.is_none() {

@@ -146,14 +146,17 @@ async fn carry_out(
     let mut depth = DEPTH;
     let mut next = Seen::remembered(store.turns(), errand);
     let gate = store.turns().gate(errand.name);
-    let mut inside = None;
+    let (mut inside, mut entered) = (None, false);
     for attempt in 0..ATTEMPTS {
         let seen = match next.take() {
             Some(seen) => seen,
             None => look(store, errand, None, 0).await?,
         };
         let fresh = seen.at.is_some();
-        let Some(now) = instant(store, &seen) else { continue };
+        let Some(now) = instant(store, &seen) else {
+            next = Some(look(store, errand, seen.case, 0).await?);
+            continue;
+        };
         let before = match (&seen.case, errand.rules) {
             (Some(case), _) => case.body.rotation.clone(),
             (None, Some(rules)) => Rotation::new(rules.clone(), &seen.memory),
@@ -203,7 +206,10 @@ async fn carry_out(
         };
         let (must_count, change) = change.apart();
         let rotation = change.rotation.clone();
-        let decided = Decided { errand, seen: &seen, lined, before: &before, now, attempt };
+        let entered_now = entered && seen.waiting.is_some();
+        let before = &before;
+        let decided =
+            Decided { errand, seen: &seen, lined, before, now, attempt, entered: entered_now };
         let Some(planned) = decided.plan(change)? else {
             if fresh && (!must_count || seen.counts.is_some()) {
                 return Ok(Carried { answer: (), rotation, counts: seen.counts, now });
@@ -211,7 +217,23 @@ async fn carry_out(
             next = Some(look(store, errand, seen.case, wanted_depth).await?);
             continue;
         };
-        let Planned { mut plan, case, mut news, row, queue } = planned;
+        let Planned { mut plan, case, mut news, row, queue, only_enters } = planned;
+        if only_enters {
+            let wanted = Wanted::entered(errand, &seen, wanted_depth, queue);
+            let looks = wanted.looks();
+            let (changed, looked) = store.change_and_look(&plan, &looks, &looks).await?;
+            entered = changed == Changed::Done;
+            let found = wanted.read(looked)?;
+            if let (Some((waiter, row)), true) = (row, entered) {
+                store.turns().put_row(errand.name, &waiter, row);
+            }
+            // Else another process has found out that the store may have forgotten something.
+            next = Some(found).filter(Seen::knows_the_store);
+            if let Some(read) = next.as_ref().and_then(Seen::to_remember) {
+                store.turns().put(errand.name, read);
+            }
+            continue;
+        }
         if let Some(entry) = store.note() {
             plan.writes.push(Write::Log(noted(entry)?));
             plan.once = true;

@@ -2,7 +2,7 @@
 //!
 //! | name | kind | holds |
 //! | --- | --- | --- |
-//! | `rotations` | table | R: `VERSION INSTANT`, a line end, JSON ([`Body`](super::record::Body)) |
+//! | `rotations` | table | R: `SHAPE VERSION INSTANT`, a line end, JSON ([`Body`](super::record::Body)) |
 //! | `turns:queue:R:T:INCARNATION` | list | who waits there for T, in the order in which they came to the store |
 //! | `turns:waiting:R` | table | waiter: `UNTIL SINCE TYPE WORKER` |
 //! | `turns:asked` | table | `R TYPE WORKER REQUEST`: `TOKEN UNTIL`, the turn of that request |

@@ -36,6 +36,8 @@ pub(super) struct Decided<'a> {
     pub(super) now: Stamp,
     /// How often it was decided before.
     pub(super) attempt: usize,
+    /// Who asks has taken its place by this call.
+    pub(super) entered: bool,
 }
 
 /// A change, and what is known once it is done.
@@ -47,6 +49,8 @@ pub(super) struct Planned {
     pub(super) row: Option<(Waiter, Option<String>)>,
     /// To be looked at behind the change.
     pub(super) queue: Option<Queue>,
+    /// Who asks takes its place, and nothing else is to be done, as far as is known: this does not depend on what others do.
+    pub(super) only_enters: bool,
 }
 
 /// A plan that grows.
@@ -70,6 +74,7 @@ impl Decided<'_> {
             Some(case) => Body { rotation, ..Body::clone(&case.body) },
             None => Body { rotation, incarnations: BTreeSet::new(), ended: view::nothing() },
         };
+        let enters = matches!(&writes[..], [Decision::Enter { .. }]) && !self.entered;
         let mut draft = Draft {
             body,
             plan: Plan { once: self.errand.once, ..Plan::default() },
@@ -95,16 +100,19 @@ impl Decided<'_> {
                 case
             }
         };
-        self.index(&mut draft);
-        self.strike_over(&mut draft);
-        let within = self.within(&draft);
+        let only_enters = same && enters;
+        if !only_enters {
+            self.index(&mut draft);
+            self.strike_over(&mut draft);
+        }
+        let within = self.within(&draft, only_enters);
         let Draft { mut plan, news, woken, row, queue, relies, .. } = draft;
-        plan.checks.extend(self.checks(relies, queue.is_some()));
+        plan.checks.extend(self.checks(relies, queue.is_some() || self.entered, only_enters));
         plan.within = Some(within);
         if !woken.is_empty() {
             plan.tells.push(Tell::Wake(woken));
         }
-        Ok(Some(Planned { plan, case, news, row, queue: self.shallow(queue) }))
+        Ok(Some(Planned { plan, case, news, row, queue: self.shallow(queue), only_enters }))
     }
 
     fn write(&self, one: Decision, draft: &mut Draft) -> Result<()> {
@@ -137,6 +145,7 @@ impl Decided<'_> {
                 writes.push(Write::Strike { list, text: row.clone() });
                 writes.push(Write::Unset { table, row });
             }
+            Decision::Enter { .. } if self.entered => {}
             Decision::Enter { waiter, kind, worker, until } => {
                 self.enter(draft, waiter, kind, worker, until)?;
             }
@@ -267,10 +276,13 @@ impl Decided<'_> {
         }
     }
 
-    fn checks(&self, relies: bool, enters: bool) -> Vec<Check> {
+    fn checks(&self, relies: bool, enters: bool, only_enters: bool) -> Vec<Check> {
         let name = self.errand.name;
         let (table, row) = (ROTATIONS.to_owned(), name.to_string());
         let mut checks = vec![match &self.seen.case {
+            Some(case) if only_enters => {
+                Check::Begins { table, row, with: format!("{} ", case.shape()) }
+            }
             Some(case) => Check::Begins { table, row, with: format!("{}\n", case.head) },
             None => Check::Row { table, row, is: None },
         }];
@@ -282,6 +294,9 @@ impl Decided<'_> {
                 checks.push(Check::Row { table, row, is: self.seen.waiting.clone() });
             }
         }
+        if only_enters {
+            return checks;
+        }
         checks.extend(self.lined.checks.iter().cloned());
         if relies || self.seen.case.is_none() {
             checks.push(Check::Memory(self.seen.memory.clone()));
@@ -290,7 +305,7 @@ impl Decided<'_> {
     }
 
     /// The instants at which the decision would have been the same.
-    fn within(&self, draft: &Draft) -> Range<Stamp> {
+    fn within(&self, draft: &Draft, only_enters: bool) -> Range<Stamp> {
         let (old, new) = (self.before, &draft.body.rotation);
         let promises = new.promise.is_some() && new.promise != old.promise;
         let begins = old.ring.token != new.ring.token;
@@ -300,6 +315,9 @@ impl Decided<'_> {
             if begins || promises { SOON.saturating_mul(more).min(ON_ITS_WAY) } else { ON_ITS_WAY };
         let early = i64::try_from(ON_ITS_WAY.as_micros()).unwrap_or(i64::MAX);
         let mut within = Stamp(self.now.0.saturating_sub(early))..self.now + late;
+        if only_enters {
+            return within;
+        }
         let had = self.seen.had(self.errand).ok().flatten().map(|(_, until)| until);
         // What the transition itself wrote is not compared, but for what it was given.
         let given = Rotation { rules: new.rules.clone(), ..old.clone() };

@@ -1,7 +1,9 @@
 //! A rotation and those who wait, as texts.
 //!
-//! A record begins with its head, `VERSION INSTANT`: how often it was written, and the instant at which that was decided. A
-//! condition names the head, because a version alone comes a second time after a restore from an older copy.
+//! A record begins with its head, `SHAPE VERSION INSTANT`: how often it was written, and the instant at which that was decided. A
+//! condition names the head, because a version alone comes a second time after a restore from an older copy. The shape says which
+//! queues there are: it names the head with which the types or the node incarnations changed last. Whoever takes a place in a queue
+//! names nothing but the shape.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -26,6 +28,15 @@ pub(super) struct Body {
     /// How the turns of each type ended.
     #[serde(default)]
     pub ended: BTreeMap<TypeName, Endings>,
+}
+
+impl Body {
+    /// Whether there are the same queues.
+    pub(super) fn has_queues_of(&self, other: &Self) -> bool {
+        let types = self.rotation.rules.types.iter().map(|kind| &kind.name);
+        let others = other.rotation.rules.types.iter().map(|kind| &kind.name);
+        self.incarnations == other.incarnations && types.eq(others)
+    }
 }
 
 /// How many turns ended in which way.
@@ -53,7 +64,7 @@ impl Endings {
 /// A record as it was read or written.
 #[derive(Debug, Clone)]
 pub(super) struct Case {
-    /// `VERSION INSTANT`.
+    /// `SHAPE VERSION INSTANT`.
     pub(super) head: String,
     pub(super) body: Arc<Body>,
 }
@@ -73,19 +84,27 @@ impl Case {
         now: Stamp,
     ) -> Result<(Self, String)> {
         let version = before.map_or(0, Self::version) + 1;
-        let head = format!("{version} {}", now.0);
+        let same = before.filter(|before| before.body.has_queues_of(&body));
+        let shape =
+            same.map_or_else(|| format!("{version}@{}", now.0), |before| before.shape().to_owned());
+        let head = format!("{shape} {version} {}", now.0);
         let json = serde_json::to_string(&body).map_err(|why| unreadable(name, &why))?;
         let text = format!("{head}\n{json}");
         Ok((Self { head, body: Arc::new(body) }, text))
     }
 
+    /// Which queues there are.
+    pub(super) fn shape(&self) -> &str {
+        self.head.split(' ').next().unwrap_or_default()
+    }
+
     fn version(&self) -> u64 {
-        self.head.split(' ').next().and_then(|version| version.parse().ok()).unwrap_or(0)
+        self.head.split(' ').nth(1).and_then(|version| version.parse().ok()).unwrap_or(0)
     }
 
     /// When it was written.
     pub(super) fn written(&self) -> Option<Stamp> {
-        self.head.split(' ').nth(1)?.parse().ok().map(Stamp)
+        self.head.split(' ').nth(2)?.parse().ok().map(Stamp)
     }
 }
 

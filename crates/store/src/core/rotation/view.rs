@@ -1,6 +1,7 @@
 //! A rotation as everybody outside sees it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::known::{Heads, Remembered};
 use super::look::{no_answer, read_heads};
@@ -95,18 +96,15 @@ pub(super) async fn read(
 /// So that the next reading knows where to look.
 fn remember(store: &dyn Records, cases: &[(RotationName, Case)], memory: &Memory) {
     for (name, case) in cases {
-        let heads = store.turns().of(name).map(|known| known.heads).unwrap_or_default();
-        let read = Remembered { case: case.clone(), memory: memory.clone(), heads };
+        let (case, memory, heads) = (case.clone(), memory.clone(), Arc::default());
+        let read = Remembered { case, memory, heads };
         store.turns().put(name, read);
     }
 }
 
 /// Whether the same is to be looked at of both.
 fn stands_as(a: &(RotationName, Case), b: &(RotationName, Case)) -> bool {
-    let kinds = |case: &Case| {
-        case.body.rotation.rules.types.iter().map(|kind| kind.name.clone()).collect::<Vec<_>>()
-    };
-    a.0 == b.0 && a.1.body.incarnations == b.1.body.incarnations && kinds(&a.1) == kinds(&b.1)
+    a.0 == b.0 && a.1.body.has_queues_of(&b.1.body)
 }
 
 fn of(name: &RotationName, case: &Case, most: usize) -> Vec<Look> {

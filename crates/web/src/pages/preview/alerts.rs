@@ -5,7 +5,7 @@ use crate::pages::alerts::AlertsPage;
 use soloist_view::alerts::{
     AlertView, AlertsView, ChannelView, OnView, PastView, SentView, TriedView,
 };
-use soloist_view::words::{Piece, iso};
+use soloist_view::words::{At, Piece};
 
 fn frame_of(lang: Language, theme: &str) -> Frame {
     frame(lang, theme, "alerts", &say(lang, "alerts-title", &[]))
@@ -24,7 +24,7 @@ pub(super) fn page(lang: Language, theme: &str) -> String {
         job: Some("outbound".to_owned()),
         node: None,
         source: None,
-        since: iso(before(600)),
+        since: At(before(600)),
         muted: false,
         text: text(
             "Outbound shipping (outbound) is wanted and has not been running since 09:12. No living node may run it.",
@@ -35,14 +35,14 @@ pub(super) fn page(lang: Language, theme: &str) -> String {
             "“出库任务（outbound）”应当运行，但自 09:12 起没有运行。没有可用的节点。",
         ),
         sent: vec![
-            SentView { channel: "ops".to_owned(), begin: Some(iso(before(570))) },
+            SentView { channel: "ops".to_owned(), begin: Some(At(before(570))) },
             SentView { channel: "wecom-night-shift".to_owned(), begin: None },
         ],
     };
     let lost = OnView {
         job: None,
         node: Some("node-c".to_owned()),
-        since: iso(before(60)),
+        since: At(before(60)),
         muted: true,
         text: text(
             "Node node-c has not reported since 09:21: it is dead or cut off.",
@@ -62,13 +62,13 @@ pub(super) fn page(lang: Language, theme: &str) -> String {
         jobs: jobs.iter().map(|job| (*job).to_owned()).collect(),
         to: vec!["ops".to_owned(), "wecom-night-shift".to_owned()],
         on,
-        muted_until: muted.then(|| iso(before(-7_200))),
+        muted_until: muted.then(|| At(before(-7_200))),
     };
     let channel = |name: &str, kind: &str, last: Option<(bool, Option<&str>)>| ChannelView {
         name: name.to_owned(),
         kind: kind.to_owned(),
         last: last.map(|(ok, error)| TriedView {
-            at: iso(before(570)),
+            at: At(before(570)),
             ok,
             error: error.map(str::to_owned),
         }),
@@ -80,8 +80,8 @@ pub(super) fn page(lang: Language, theme: &str) -> String {
         job: Some("labels".to_owned()),
         node: None,
         source: None,
-        since: iso(before(began)),
-        over: iso(before(ended)),
+        since: At(before(began)),
+        over: At(before(ended)),
         text: text("Labels (labels) crashes repeatedly.", "“打印标签（labels）”反复崩溃。"),
         pieces: pieces("Labels (labels) crashes repeatedly.", "“打印标签（labels）”反复崩溃。"),
     };
