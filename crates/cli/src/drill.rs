@@ -20,7 +20,6 @@ use soloist_process::clock;
 use soloist_remote::Call;
 use soloist_view::drill::{DrillView, warning};
 use soloist_view::lists::Runs;
-use soloist_view::millis;
 use soloist_view::words::At;
 use soloist_view::{JobView, NodeView, RunExit, RunView};
 
