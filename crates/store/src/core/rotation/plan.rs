@@ -315,20 +315,23 @@ impl Decided<'_> {
             if begins || promises { SOON.saturating_mul(more).min(ON_ITS_WAY) } else { ON_ITS_WAY };
         let early = i64::try_from(ON_ITS_WAY.as_micros()).unwrap_or(i64::MAX);
         let mut within = Stamp(self.now.0.saturating_sub(early))..self.now + late;
+        let mut stay = |edge: Stamp| {
+            if self.now < edge {
+                within.end = within.end.min(edge);
+            } else {
+                within.start = within.start.max(edge);
+            }
+        };
         if only_enters {
+            // The place counts from this instant: it must stand on the same side of a promise's end as the decision that follows.
+            old.edges().for_each(&mut stay);
             return within;
         }
         let had = self.seen.had(self.errand).ok().flatten().map(|(_, until)| until);
         // What the transition itself wrote is not compared, but for what it was given.
         let given = Rotation { rules: new.rules.clone(), ..old.clone() };
         let edges = old.edges().chain(given.edges()).chain([new.ring.not_before]).chain(had);
-        for edge in edges.chain(self.lined.edges.iter().copied()) {
-            if self.now < edge {
-                within.end = within.end.min(edge);
-            } else {
-                within.start = within.start.max(edge);
-            }
-        }
+        edges.chain(self.lined.edges.iter().copied()).for_each(&mut stay);
         within
     }
 
