@@ -13,7 +13,7 @@ use askama::Template;
 
 use super::Frame;
 use soloist_domain::fields::{self, Fields, Given, Unit};
-use soloist_domain::time::format_duration;
+use soloist_domain::time::{format_duration, parse_duration};
 use soloist_view::words::{Arg, Language, say};
 
 /// Every field that is no rule: its word, and the messages with its label and its meaning.
