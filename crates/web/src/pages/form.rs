@@ -13,7 +13,7 @@ use askama::Template;
 
 use super::Frame;
 use soloist_domain::fields::{self, Fields, Given, Unit};
-use soloist_domain::time::{format_duration, parse_duration};
+use soloist_domain::time::parse_duration;
 use soloist_view::words::{Arg, Language, say};
 
 /// Every field that is no rule: its word, and the messages with its label and its meaning.
@@ -316,7 +316,10 @@ mod tests {
     fn a_length_is_read_as_it_was_written_and_nothing_is_none() {
         for ms in [1, 250, 1_000, 90_000, 86_400_000] {
             let given = Duration::from_millis(ms);
-            let typed = Typed::from(vec![("gap".to_owned(), format_duration(given).to_string())]);
+            let typed = Typed::from(vec![(
+                "gap".to_owned(),
+                soloist_domain::time::format_duration(given).to_string(),
+            )]);
             assert_eq!(typed.length("gap"), Ok(Some(given)), "{ms}");
         }
         let typed = Typed::from(vec![("gap".to_owned(), " ".to_owned())]);
