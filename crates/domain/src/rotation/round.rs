@@ -71,7 +71,7 @@ impl Round {
     #[must_use]
     pub fn begin(rotation: Rotation, memory: &Memory, caller: Caller<'_>, now: Stamp) -> Self {
         let mut round = Self { rotation, now, writes: Vec::new(), rests: false };
-        round.look(memory);
+        let found_out = round.look(memory);
         round.lapse(caller);
         let silent = round.rotation.silent.len();
         round.rotation.silent.retain(|_, until| *until > now);
@@ -83,7 +83,8 @@ impl Round {
         if let Some(incarnation) = incarnation {
             round.rotation.silent.remove(incarnation);
         }
-        round.rests = round.rotation.silent.len() == silent && round.nobody_begins(caller);
+        let same = !found_out && round.rotation.silent.len() == silent;
+        round.rests = same && round.nobody_begins(caller);
         round
     }
 
@@ -245,19 +246,20 @@ impl Round {
     }
 
     /// No turn begins until each turn that the store may have forgotten has run out. An earlier promise may have lapsed,
-    /// and another turn may have begun.
-    fn look(&mut self, memory: &Memory) {
+    /// and another turn may have begun. `true`: that was found out just now.
+    fn look(&mut self, memory: &Memory) -> bool {
         let Rotation { known, ring, rules, promise, .. } = &mut self.rotation;
         let forgot = if known.server == memory.server {
             memory.forgot.filter(|at| known.forgot.is_none_or(|known| known < *at))
         } else {
             Some(self.now)
         };
-        let Some(forgot) = forgot else { return };
+        let Some(forgot) = forgot else { return false };
         *known = Memory { server: memory.server.clone(), forgot: Some(forgot) };
         *promise = None;
         let lease = ring.turn.as_ref().map_or(rules.lease, |turn| turn.lease.max(rules.lease));
         ring.recovered_at = ring.recovered_at.max(forgot + lease.max(rules.min_gap));
+        true
     }
 
     /// A promise that was not taken up in time lapses, unless its own waiter calls.
