@@ -25,7 +25,7 @@ use soloist_view::{JobView, NodeView, RunExit, RunView};
 
 /// What a take-over may need beyond the lease before the drill counts as failed.
 const BEYOND_THE_LEASE: Duration = Duration::from_secs(2);
-/// A lease is seldom longer; nobody says how long it is.
+/// So long at least, also while nobody says how long the lease lasts.
 const LONGEST_LEASE: Duration = Duration::from_secs(30);
 /// A look at least this often, whatever hints were missed.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
@@ -64,10 +64,14 @@ pub(super) async fn drill(office: &Office, args: &DrillArgs) -> Result<(), Failu
         step(0, &format!("{} ordered {from} to die (token {})", drill.by, drill.token))?;
     }
     let mut seen = Progress::default();
-    let limit = LONGEST_LEASE + BEYOND_THE_LEASE;
+    let mut limit = LONGEST_LEASE + BEYOND_THE_LEASE;
     loop {
         // A store, or a node, that does not answer for a moment is no reason to give up: the clock decides.
         if let Ok(now) = take_over(office, name, drill.token).await {
+            if let Some(lease) = now.job.lease.as_ref().filter(|it| it.token == drill.token) {
+                let lasts = Duration::from_millis(lease.expires_in_ms) + BEYOND_THE_LEASE;
+                limit = limit.max(clock::boot().since(begun) + lasts);
+            }
             let next = progress(&now, &ordered, &seen);
             if !args.list.json {
                 say(&seen, &next, from)?;

@@ -203,3 +203,15 @@ async fn a_server_that_does_not_answer_is_waited_for_once_by_all() {
 }
 
 judged! { a_server_that_does_not_answer_is_waited_for_once_by_all }
+
+/// Builds before the rules were one table wrote it so.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_whose_stored_window_counts_to_nothing_has_none() {
+    let server = RedisServer::start(&[]);
+    let store = connect(&server).await;
+    store.put_source(&pages(), &Rules::default()).await.expect("it works");
+    let keys: Vec<String> = server.run(&["KEYS", "*:s:pages"]);
+    server.run::<u8>(&["HSET", &keys[0], "count", "0", "span", "1"]);
+    let sources = store.sources(Some(&pages())).await.expect("it works");
+    assert_eq!(sources[0].rules.window, None);
+}

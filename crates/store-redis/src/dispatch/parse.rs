@@ -151,7 +151,9 @@ pub(super) fn source_view(value: Value, now: Stamp) -> Result<SourceView> {
         false => Ok(None),
     };
     let rules = Rules::FIELDS.iter().map(kept).collect::<Result<Given<Rules>>>()?;
-    let rules = rules.fill(Rules::default());
+    let mut rules = rules.fill(Rules::default());
+    // An earlier build wrote a span also where there is no window.
+    rules.window = rules.window.filter(|window| window.count > 0);
     let blocked_until = Stamp(i64::try_from(field("blocked")?).unwrap_or(i64::MAX));
     let [done, recrawled] = [field("done")?, field("recrawled")?];
     let [started, retried, expired] = [field("started")?, field("retried")?, field("expired")?];

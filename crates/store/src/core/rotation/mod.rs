@@ -227,6 +227,10 @@ async fn carry_out(
             if let (Some((waiter, row)), true) = (row, entered) {
                 store.turns().put_row(errand.name, &waiter, row);
             }
+            if !entered {
+                let starts = plan.within.as_ref().map(|within| within.start);
+                wait_for(found.at, starts.filter(|_| fresh)).await;
+            }
             // Else another process has found out that the store may have forgotten something.
             next = Some(found).filter(Seen::knows_the_store);
             if let Some(read) = next.as_ref().and_then(Seen::to_remember) {
@@ -261,11 +265,7 @@ async fn carry_out(
             }
             Ok((Changed::Refused, looked)) => {
                 let newest = newest.read(looked)?;
-                // What was written last lies ahead of the store's clock by a little: until that is there, too.
-                let early = newest.at.zip(starts).map(|(at, starts)| starts.since(at));
-                if let Some(early) = early.filter(|early| fresh && !early.is_zero()) {
-                    tokio::time::sleep(early.min(SHORT)).await;
-                }
+                wait_for(newest.at, starts.filter(|_| fresh)).await;
                 if let Some(read) = newest.to_remember() {
                     store.turns().put(errand.name, read);
                 }
@@ -283,6 +283,14 @@ async fn carry_out(
         }
     }
     Err(too_often(errand.name))
+}
+
+/// What was written last lies ahead of the store's clock by a little: until the clock, which is at `at`, reaches `starts`, too.
+async fn wait_for(at: Option<Stamp>, starts: Option<Stamp>) {
+    let early = at.zip(starts).map(|(at, starts)| starts.since(at));
+    if let Some(early) = early.filter(|early| !early.is_zero()) {
+        tokio::time::sleep(early.min(SHORT)).await;
+    }
 }
 
 fn too_often(rotation: &RotationName) -> StoreError {
