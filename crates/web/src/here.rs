@@ -72,7 +72,6 @@ impl Here {
 ///
 /// # Panics
 /// Outside a tokio runtime.
-#[must_use]
 pub fn open(store: Store, config: Config) -> (Here, impl Future<Output = ()>) {
     let (calls, asked) = mpsc::unbounded_channel();
     let (feed, metrics) = (Feed::idle(), Metrics::global());

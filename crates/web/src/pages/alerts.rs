@@ -102,7 +102,7 @@ impl AlertsPage {
         let (unread, view) = (view.is_none(), view.unwrap_or(&none));
         let mut on: Vec<_> =
             view.alerts.iter().flat_map(|rule| rule.on.iter().map(move |on| (rule, on))).collect();
-        on.sort_by(|(_, one), (_, other)| other.since.cmp(&one.since));
+        on.sort_by_key(|(_, one)| std::cmp::Reverse(one.since));
         let sender = match (&view.sender, view.alerts.is_empty()) {
             (_, true) => None,
             (Some(node), false) => Some(about(lang, "alerts-sender", node)),

@@ -22,9 +22,9 @@ pub(super) fn typed(rules: &Rules) -> Typed {
 /// The rules that were typed. Pausing is another form: that stays as it is in `present`.
 pub(super) fn rules(typed: &Typed, present: &Rules) -> Result<Rules, Wrong> {
     let rules = typed.rules(present, None)?.onto(Rules::default());
-    rules.and_then(|rules| rules.check().map(|()| rules)).map_err(|wrong| {
-        field_of::<Rules>(&wrong.field, None).unwrap_or_else(|| Wrong(wrong.field))
-    })
+    rules
+        .and_then(|rules| rules.check().map(|()| rules))
+        .map_err(|wrong| field_of::<Rules>(&wrong.field, None).unwrap_or(Wrong(wrong.field)))
 }
 
 /// The page of the form; `source` is `None` for a new one.
