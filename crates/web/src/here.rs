@@ -3,7 +3,7 @@
 //! [`open`] makes the same application as [`super::serve`], of the lines of the same table that are for programs, and hands calls to it as values. So a command is told the
 //! same by a node and at the store. Nothing is kept true between two calls: before each the nodes and the jobs are read anew.
 //!
-//! Who calls is a [`Person`]: a value that only this file makes, and that it lays beside the request. The door takes it from there. What
+//! Who calls is a `Person`: a value that only this file makes, and that it lays beside the request. The door takes it from there. What
 //! comes over a connection is made of bytes, and no bytes become one.
 
 use std::future::poll_fn;
