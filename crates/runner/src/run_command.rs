@@ -283,10 +283,7 @@ impl Attendant for Attending<'_> {
     async fn command(&mut self) -> Command {
         loop {
             tokio::select! {
-                Ok(()) = self.forgot.changed() => {
-                    self.held.tell_spent();
-                    self.report();
-                }
+                Ok(()) = self.forgot.changed() => self.report(),
                 command = self.interrupts.command() => return command,
             }
         }
@@ -302,9 +299,7 @@ impl Attendant for Attending<'_> {
 
 impl Attending<'_> {
     fn report(&self) {
-        if let Some((pid, boot)) = self.started {
-            self.held.record_started(pid, boot, &self.told);
-        }
+        self.held.report(self.started, &self.told);
     }
 }
 
@@ -371,33 +366,32 @@ impl Held {
         Began { boot, at: self.said.get().copied() }
     }
 
-    fn record_started(&self, pid: u32, boot: Boot, told: &Told) {
-        let started = Started {
+    /// Tells the store the start, and then which tick is spent: a store that was emptied just before takes in the start with its lease,
+    /// and no renewal finds out that it forgot the tick.
+    fn report(&self, started: Option<(u32, Boot)>, told: &Told) {
+        let started = started.map(|(pid, boot)| Started {
             job: self.with.name.clone(),
             token: self.token,
             run: self.run.clone(),
             node: self.with.program.node.clone(),
             pid,
             began: self.began(boot),
-        };
-        let (store, said, told) = (self.store.clone(), Arc::clone(&self.said), told.clone());
-        tokio::spawn(async move {
-            match store.record_started(&started).await {
-                Ok(at) => {
-                    said.get_or_init(|| at);
-                    told.reported(&started.run);
-                }
-                Err(error) => tracing::warn!(%error, "the start is not in the history"),
-            }
         });
-    }
-
-    /// Tells a store that may have forgotten it which tick is spent.
-    fn tell_spent(&self) {
-        let Some(spent) = self.spent.clone() else { return };
-        let (store, name, owner) = (self.store.clone(), self.with.name.clone(), self.owner.clone());
+        let (store, said, told) = (self.store.clone(), Arc::clone(&self.said), told.clone());
+        let (name, owner, spent) = (self.with.name.clone(), self.owner.clone(), self.spent.clone());
         tokio::spawn(async move {
-            if let Err(error) = store.tell_spent(&name, &owner, &spent).await {
+            if let Some(started) = started {
+                match store.record_started(&started).await {
+                    Ok(at) => {
+                        said.get_or_init(|| at);
+                        told.reported(&started.run);
+                    }
+                    Err(error) => tracing::warn!(%error, "the start is not in the history"),
+                }
+            }
+            if let Some(spent) = spent
+                && let Err(error) = store.tell_spent(&name, &owner, &spent).await
+            {
                 tracing::warn!(%error, "the store may have forgotten the tick");
             }
         });

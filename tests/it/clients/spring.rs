@@ -94,9 +94,18 @@ fn free_port() -> u16 {
 async fn the_spring_warehouse_ships_nothing_twice_whatever_becomes_of_its_copies() {
     let _alone = MAVEN.lock().unwrap_or_else(PoisonError::into_inner);
     let state = tempfile::TempDir::new().expect("a directory");
+    // More than a slow machine ships while a copy starts.
+    let example = std::fs::read_to_string(clients("..").join("examples/outbound/orders.csv"));
+    let example = example.expect("the orders");
+    let (head, first) = example.split_once('\n').expect("a head");
+    let rest = first.lines().next().and_then(|row| row.split_once(',')).expect("an order").1;
+    let rows: String = (0..3_000).map(|n| format!("{},{rest}\n", 20_000 + n)).collect();
+    let orders = state.path().join("orders.csv");
+    std::fs::write(&orders, format!("{head}\n{rows}")).expect("a file");
     let output = Command::new("sh")
         .arg(clients("..").join("examples/spring-warehouse/run.sh"))
         .arg("show")
+        .env("ORDERS", &orders)
         .env("STATE", state.path())
         .env("SOLOIST", SOLOIST)
         .env("LISTEN", format!("127.0.0.1:{}", free_port()))
