@@ -63,6 +63,11 @@ pub(crate) fn learn(
         }
         if let Some(clock) = &mut record.clock {
             clock.forgot = clock.forgot.max(gap);
+            // Another node that told of it before may have had its entry written: there is one for each tick.
+            if let Some(open) = &mut clock.open {
+                let told = known.iter().find(|entry| entry.tick.name == open.tick.name);
+                open.known = told.cloned().map(Box::new).or(open.known.take());
+            }
         }
         shifted(record, now);
     }
