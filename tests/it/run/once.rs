@@ -48,7 +48,8 @@ fn said(output: &Output) -> String {
 /// Starts `script` for `tick` until that says `part`.
 fn until_said(place: &Place, tick: &str, part: &str) -> String {
     until(part, || {
-        let output = place.run(&["--tick", tick], RAN);
+        // Where the store does not know the tick, it would wait for the lease.
+        let output = place.run(&["--wait", "2s", "--tick", tick], RAN);
         let said = said(&output);
         (output.status.code() == Some(0) && said.contains(part)).then_some(said)
     })

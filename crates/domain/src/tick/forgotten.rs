@@ -120,9 +120,13 @@ fn a_run_whose_end_was_told_to_a_store_that_did_not_know_it_is_not_begun_again()
     let token = world.job.record.token;
     let sight = kept.put_back(&mut world);
     world.job.released = token;
-    world.tell(&sight);
-    assert!(world.acquire().is_err());
-    assert_eq!(world.told(), ["1 lost"]);
+    // Two nodes saw it, one of them a later record.
+    let later = Sight { version: sight.version + 9, ..sight.clone() };
+    for sight in [sight, later] {
+        world.tell(&sight);
+        assert!(world.acquire().is_err());
+        assert_eq!(world.told(), ["1 lost"]);
+    }
 }
 
 #[test]
