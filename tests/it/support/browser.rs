@@ -26,10 +26,28 @@ pub(crate) struct Driver {
 impl Driver {
     /// Starts it on a free port.
     ///
+    /// It takes a port of IPv6 that is free and wants the same one of IPv4; where a test beside it has that, it ends, and
+    /// is started again.
+    ///
     /// # Panics
     /// When it is not installed or does not say that it runs.
     #[must_use]
     pub(crate) fn start() -> Self {
+        let mut said = String::new();
+        for _ in 0..20 {
+            match Self::on_some_port() {
+                Ok(driver) => return driver,
+                Err(words) => said = words,
+            }
+            if !said.contains("port not available") {
+                break;
+            }
+        }
+        panic!("chromedriver did not start: {said}")
+    }
+
+    /// Starts it once, or returns what it said before it ended.
+    fn on_some_port() -> Result<Self, String> {
         let mut process = Command::new("chromedriver")
             .arg("--port=0")
             .stdin(Stdio::null())
@@ -40,20 +58,27 @@ impl Driver {
                 panic!("chromedriver cannot be started ({error}): use tests/run, or `apt-get install chromium chromium-driver`")
             });
         let lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();
-        let (found, port) = mpsc::channel();
+        let (heard, words) = mpsc::channel();
         std::thread::spawn(move || {
+            // It is read to its end, whether somebody listens or not: a full pipe would stop it.
             for line in lines.map_while(Result::ok) {
-                if let Some((_, port)) = line.split_once("started successfully on port ") {
-                    found.send(port.trim_end_matches('.').to_owned()).ok();
-                }
+                heard.send(line).ok();
             }
         });
-        let port = port.recv_timeout(PATIENCE).expect("chromedriver says its port");
-        Self {
-            process,
-            url: format!("http://127.0.0.1:{port}"),
-            profiles: TempDir::new().expect("a directory"),
+        let mut said = Vec::new();
+        while let Ok(line) = words.recv_timeout(PATIENCE) {
+            if let Some((_, port)) = line.split_once("started successfully on port ") {
+                return Ok(Self {
+                    process,
+                    url: format!("http://127.0.0.1:{}", port.trim_end_matches('.')),
+                    profiles: TempDir::new().expect("a directory"),
+                });
+            }
+            said.push(line);
         }
+        process.kill().ok();
+        process.wait().ok();
+        Err(said.join("\n"))
     }
 
     /// Opens a window with an empty profile; `name` is the profile's.
