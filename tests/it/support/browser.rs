@@ -26,8 +26,8 @@ pub(crate) struct Driver {
 impl Driver {
     /// Starts it on a free port.
     ///
-    /// It takes a port of IPv6 that is free and wants the same one of IPv4; where a test beside it has that, it ends, and
-    /// is started again.
+    /// ChromeDriver takes a free port of IPv6, then the same port of IPv4. If another test has that one, ChromeDriver ends,
+    /// and is started again.
     ///
     /// # Panics
     /// When it is not installed or does not say that it runs.
@@ -60,7 +60,7 @@ impl Driver {
         let lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();
         let (heard, words) = mpsc::channel();
         std::thread::spawn(move || {
-            // It is read to its end, whether somebody listens or not: a full pipe would stop it.
+            // The pipe is read to its end: a full one would stop ChromeDriver.
             for line in lines.map_while(Result::ok) {
                 heard.send(line).ok();
             }
